@@ -1,0 +1,25 @@
+"""The plugin surface: everything that a backend may import and must provide. See docs/writing-a-backend.md."""
+
+from netqos.backend.api import (
+    API_VERSION,
+    Backend,
+    BackendContext,
+    Capabilities,
+    FastPath,
+    FileStore,
+    LeafCounters,
+    NftRunner,
+    StateStore,
+)
+
+__all__ = [
+    "API_VERSION",
+    "Backend",
+    "BackendContext",
+    "Capabilities",
+    "FastPath",
+    "FileStore",
+    "LeafCounters",
+    "NftRunner",
+    "StateStore",
+]

@@ -1,0 +1,196 @@
+"""Protocols between the agent and its enforcement backends.
+
+A backend answers three questions: what is there (`observe`), what would have to change (`plan`, pure), and it makes
+the change (`apply`). The agent calls the async methods from one task, never two at once for one backend. `FastPath`
+is the optional other half: synchronous, called only from the fast loop's own thread, and it must never wait.
+
+An entry point of the group `netqos.backends` names a factory `create(context: BackendContext) -> Backend`. It does no
+I/O; wrong options raise `Rejected`, one error that lists every problem.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import PurePath
+from typing import Protocol
+
+from netqos.model.desired import DesiredState
+from netqos.model.health import Finding
+from netqos.model.ids import PodUid
+from netqos.model.levels import Direction, PerLevel
+from netqos.model.plan import ApplyResult, ObservedState, Plan
+from netqos.model.traffic import Unit, UnitSample
+
+API_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Capabilities:
+    """What a backend can do on this host, as probed.
+
+    `available` False: it can do nothing here; `findings` names every missing piece and the next step. `enforces` holds
+    the directions that it shapes; `lends` says that unused bandwidth is lent by the mechanism itself (contract 3: h =
+    0, only L0's ceiling is moved).
+    """
+
+    available: bool
+    enforces: frozenset[Direction] = frozenset()
+    lends: bool = False
+    limits: bool = True
+    rules: bool = False
+    findings: tuple[Finding, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeafCounters:
+    """Counters of one pod in one direction: bytes and packets sent, packets dropped, bytes waiting."""
+
+    direction: Direction
+    sent_bytes: int
+    sent_packets: int
+    drops: int
+    backlog_bytes: int
+    where: str = ""
+
+
+class FastPath(Protocol):
+    """The loop's grip on the units of one backend. Every method returns within microseconds and never blocks.
+
+    It is valid for the objects that were there when it was made; `Retryable` from any method says that they are gone
+    (device removed, tree replaced), and the reconciler will make a new one.
+    """
+
+    @property
+    def lends(self) -> bool:
+        """As `Capabilities.lends`."""
+        ...
+
+    @property
+    def min_interval_s(self) -> float:
+        """The shortest time between two `adjust` calls that makes sense for this backend."""
+        ...
+
+    def sample(self) -> tuple[UnitSample, ...]:
+        """Counters of every unit, each with the time at which they were read."""
+        ...
+
+    def current_ceilings(self, unit: Unit) -> PerLevel[int] | None:
+        """The ceilings in force in bits per second, None if they cannot be read."""
+        ...
+
+    def adjust(self, unit: Unit, ceilings_bps: PerLevel[int]) -> int:
+        """Put ceilings in force and return the number of writes made. A lending backend applies L0's only."""
+        ...
+
+    def close(self) -> None:
+        """Release sockets and descriptors; what is in force stays in force."""
+        ...
+
+
+class Backend(Protocol):
+    """One way of enforcing a desired state."""
+
+    @property
+    def name(self) -> str:
+        """The entry point's name."""
+        ...
+
+    async def probe(self) -> Capabilities:
+        """Find out what this host can do, without changing anything that outlives the call."""
+        ...
+
+    async def observe(self) -> ObservedState:
+        """Read back everything of ours, exactly, and what stands in its way."""
+        ...
+
+    def plan(self, desired: DesiredState, observed: ObservedState) -> Plan:
+        """The smallest safe ordered change from observed to desired. Pure; empty when nothing is to do.
+
+        With `desired.complete` False nothing of ours is deleted. `netqos.model.desired.NOTHING` removes all of ours
+        and puts back what was there before.
+        """
+        ...
+
+    async def apply(self, plan: Plan) -> ApplyResult:
+        """Make the change, operation by operation; a failure stops only what depends on it."""
+        ...
+
+    async def is_untouched(self) -> bool:
+        """Cheap check, several times a second: False when anything may have changed since the last observe or apply."""
+        ...
+
+    def fast_path(self) -> FastPath | None:
+        """A grip for the fast loop on what the last apply or observe left, None when there is nothing to steer."""
+        ...
+
+    async def counters(self) -> Mapping[PodUid, tuple[LeafCounters, ...]]:
+        """Per-pod counters where the mechanism has them, else an empty mapping."""
+        ...
+
+    async def close(self) -> None:
+        """Release what the backend holds in this process; enforcement stays."""
+        ...
+
+
+class StateStore(Protocol):
+    """Small JSON documents that survive a restart, in a folder of the backend's own."""
+
+    def load(self, name: str) -> object | None:
+        """The document, None when there is none or it is unreadable (which is logged)."""
+        ...
+
+    def save(self, name: str, document: object) -> None:
+        """Replace the document atomically and durably; equal content is not written again."""
+        ...
+
+    def delete(self, name: str) -> None:
+        """Forget the document; no error when there is none."""
+        ...
+
+
+class FileStore(Protocol):
+    """Whole files shared with other programs, replaced atomically, never through a foreign symlink (contract 2)."""
+
+    def read(self, path: PurePath) -> bytes | None:
+        """The content, None when there is no such file."""
+        ...
+
+    def replace(self, path: PurePath, content: bytes) -> bool:
+        """Write content unless the file already has it; True when written. Parents are made, 0755; the file 0644."""
+        ...
+
+    def delete(self, path: PurePath) -> bool:
+        """Remove the file; True when there was one."""
+        ...
+
+
+class NftRunner(Protocol):
+    """Commands for nftables in this network namespace."""
+
+    def run(self, commands: str) -> None:
+        """Execute a script as one transaction; a refused one changes nothing and raises `Rejected` or `Retryable`."""
+        ...
+
+    def query(self, command: str) -> dict[str, object]:
+        """The JSON answer of a `list` command; `Retryable` when the object is not there."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackendContext:
+    """What a backend is given. `options` is its own section of the configuration (`backendOptions.NAME`).
+
+    `nft()` raises `Unsupported` where libnftables is missing. `log(event, **key_values)` writes one structured log line.
+    """
+
+    name: str
+    options: Mapping[str, object]
+    state: StateStore
+    files: FileStore
+    nft: Callable[[], NftRunner]
+    log: Callable[..., None]
+    monotonic: Callable[[], float]
+    cgroup_root: PurePath
+    proc_root: PurePath = field(default=PurePath("/proc"))
+    sys_root: PurePath = field(default=PurePath("/sys"))

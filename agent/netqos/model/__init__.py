@@ -1,0 +1,1 @@
+"""Frozen values that the whole project speaks in; no behaviour beyond arithmetic and validation."""

@@ -1,0 +1,91 @@
+"""The desired state: what the node's network should look like, for every backend alike.
+
+It is composed by `netqos.engine.compose`, has no source, reason or time in it, and compares by value: two equal
+desired states need no work between them. Bandwidths are bits per second.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from netqos.model.ids import CgroupPath, IfName, PodUid
+from netqos.model.levels import Level, PerDirection, PerLevel
+from netqos.model.rules import Rule
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Band:
+    """What one level is promised in one direction: guarantee <= ceiling <= total.
+
+    `enabled` False: the class is not switched on; its guarantee is 0 and its ceiling the total.
+    """
+
+    guarantee_bps: int
+    ceiling_bps: int
+    enabled: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DesiredDirection:
+    """One direction of the node. `levels` None: not shaped by level (network QoS off, or the total is unknown)."""
+
+    total_bps: int | None
+    levels: PerLevel[Band] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DesiredUplink:
+    """A device to shape. `total_bps` per direction is this uplink's own total, None where it is unknown."""
+
+    name: IfName
+    index: int
+    mtu: int
+    total_bps: PerDirection[int | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DesiredPod:
+    """One pod (or workload): its level, its limits (None: no limit) and how its packets are told from others.
+
+    `name` is the full name. Addresses are never the node's own (a host-network pod has none here, only its cgroup).
+    """
+
+    uid: PodUid
+    name: str
+    level: Level
+    limits_bps: PerDirection[int | None]
+    rules: PerDirection[tuple[Rule, ...]]
+    addresses: tuple[str, ...] = ()
+    cgroup: CgroupPath | None = None
+    cgroup_id: int | None = None
+    host_network: bool = False
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether it has a limit in any direction."""
+        return any(bps is not None for bps in (self.limits_bps.tx, self.limits_bps.rx))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DesiredState:
+    """Everything a backend needs. `complete` False: a source has not delivered yet, so a plan may only add (contract 1.8)."""
+
+    enabled: bool
+    complete: bool
+    uplinks: tuple[DesiredUplink, ...]
+    directions: PerDirection[DesiredDirection]
+    pods: tuple[DesiredPod, ...]
+    critical_cgroups: tuple[tuple[CgroupPath, int], ...] = ()
+
+    @property
+    def is_idle(self) -> bool:
+        """Nothing to enforce: network QoS off and no pod limited."""
+        return not self.enabled and not any(pod.is_limited for pod in self.pods)
+
+
+UNSHAPED = DesiredDirection(total_bps=None, levels=None)
+
+NOTHING = DesiredState(
+    enabled=False, complete=True, uplinks=(), directions=PerDirection(tx=UNSHAPED, rx=UNSHAPED), pods=()
+)
+"""The desired state that removes everything of ours."""

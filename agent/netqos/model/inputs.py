@@ -1,0 +1,166 @@
+"""What the sources say, before anything is decided.
+
+Each value is what one source delivered and a parser accepted; `netqos.engine` turns all of them together into the
+desired state. Bandwidths are bits per second (int); a `None` bandwidth means "this source does not say".
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from netqos.model.health import Finding
+from netqos.model.ids import CgroupPath, IfName, PodUid
+from netqos.model.levels import Level, PerDirection, PerLevel
+from netqos.model.rules import Rule
+
+
+@dataclass(frozen=True, slots=True)
+class Percent:
+    """A share of the node's total bandwidth, 0 to 100."""
+
+    value: int | Fraction
+
+
+Amount = int | Percent
+"""A bandwidth: bits per second, or a share of the total."""
+
+NOTHING_SAID: PerDirection[Amount | None] = PerDirection(tx=None, rx=None)
+NO_LIMITS: PerDirection[int | None] = PerDirection(tx=None, rx=None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LevelPolicy:
+    """What one source says of one level. `enabled` None: the source does not say (a class without an `enable`)."""
+
+    enabled: bool | None = None
+    guarantee: PerDirection[Amount | None] = NOTHING_SAID
+    ceiling: PerDirection[Amount | None] = NOTHING_SAID
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodePolicy:
+    """One source's policy in normal form, whatever shape it was written in (contract 1.4, 1.6).
+
+    `invalid` names the levels whose text was rejected: they keep their own last good values.
+    """
+
+    source: str
+    enabled: bool | None = None
+    total: PerDirection[int | None] = NO_LIMITS
+    levels: PerLevel[LevelPolicy] = field(default=PerLevel(LevelPolicy(), LevelPolicy(), LevelPolicy()))
+    invalid: frozenset[Level] = frozenset()
+    backends: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamespaceRule:
+    """Contract 1.7: what the namespaces that match one of the globs may use. `dscp` holds inclusive ranges."""
+
+    match: tuple[str, ...]
+    levels: frozenset[Level] = frozenset(Level)
+    minimum: bool = False
+    dscp: tuple[tuple[int, int], ...] = ()
+
+
+class KubernetesQos(enum.Enum):
+    """The Kubernetes QoS class of a pod."""
+
+    GUARANTEED = "Guaranteed"
+    BURSTABLE = "Burstable"
+    BEST_EFFORT = "BestEffort"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodFacts:
+    """One pod, or one workload of the configuration file, as its source describes it.
+
+    `namespace` is empty for a workload. `addresses` are plain IPs, v4 and v6, in the order given. `cgroup_id` is the
+    inode of the cgroup v2 folder, None while it is not there. `kubernetes_qos` None: neither the status nor the spec
+    told. The `direct_*` fields are what a workload says of itself outside of annotations.
+    """
+
+    uid: PodUid
+    namespace: str
+    name: str
+    addresses: tuple[str, ...] = ()
+    host_network: bool = False
+    cgroup: CgroupPath | None = None
+    cgroup_id: int | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    kubernetes_qos: KubernetesQos | None = None
+    system_critical: bool = False
+    direct_level: Level | None = None
+    direct_limits: PerDirection[int | None] = NO_LIMITS
+    direct_rules: PerDirection[tuple[Rule, ...]] = field(default=PerDirection(tx=(), rx=()))
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def full_name(self) -> str:
+        """`namespace/name` of a pod; the bare name of a workload."""
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Override:
+    """A temporary override of one pod, given through the status socket (contract 1.1 line 0, 1.2 line 1).
+
+    It ends at `expires_wall_s` (Unix time) or `expires_boot_s` (seconds since boot), whichever comes first, so that a
+    clock jump never lengthens it. A limit of 0 means "no limit".
+    """
+
+    uid: PodUid
+    limits: PerDirection[int | None] = NO_LIMITS
+    level: Level | None = None
+    expires_wall_s: float
+    expires_boot_s: float
+    boot_id: str
+    reason: str = ""
+    author_uid: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UplinkFacts:
+    """One device that carries the node's traffic. `speed_bps` None: unknown (contract 1.5); `present` False: no such link."""
+
+    name: IfName
+    present: bool = True
+    index: int = 0
+    mtu: int = 1500
+    is_up: bool = True
+    speed_bps: int | None = None
+    configured: PerDirection[int | None] = NO_LIMITS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeFacts:
+    """What is known of the node itself. `bandwidth_annotation` is the raw text of the Node's annotation (contract 1.5).
+
+    `critical_cgroups` are those of sshd, the kubelet, the container runtime and netqosd itself, as (path, id) pairs.
+    """
+
+    name: str
+    uplinks: tuple[UplinkFacts, ...] = ()
+    bandwidth_annotation: str | None = None
+    critical_cgroups: tuple[tuple[CgroupPath, int], ...] = ()
+    findings: tuple[Finding, ...] = ()
+
+
+class Freshness(enum.Enum):
+    """The state of a source: nothing delivered yet, delivered and current, or the last known after a failure."""
+
+    WAITING = "waiting"
+    FRESH = "fresh"
+    STALE = "stale"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceState:
+    """Whether a source may be trusted. `since_s` is the monotonic time of its last good delivery, None before it."""
+
+    freshness: Freshness
+    since_s: float | None = None
+    detail: str = ""

@@ -1,0 +1,86 @@
+"""Observed state, plans and results: what a backend found, would change, and changed.
+
+Objects are a mapping from a stable key to a frozen spec. The desired specs of a backend use the same keys and types,
+so that a plan is a keyed difference (`netqos.engine.reconcile`).
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field
+
+from netqos.model.health import Finding
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObservedState:
+    """What a backend found on this node: `ours` by key, and the foreign objects that stand where ours belong.
+
+    Keys and specs are the backend's own types. `foreign` maps a readable name to a readable description.
+    """
+
+    ours: Mapping[Hashable, object] = field(default_factory=dict)
+    foreign: Mapping[str, str] = field(default_factory=dict)
+    findings: tuple[Finding, ...] = ()
+
+
+class Verb(enum.Enum):
+    """What an operation does to its object."""
+
+    CREATE = "create"
+    CHANGE = "change"
+    DELETE = "delete"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operation:
+    """One change. `subject` and `detail` are for people (`class 4e51:1001 on eth0`, `ceil 10M -> 20M`).
+
+    `payload` is the backend's own; only the backend that made the plan reads it.
+    """
+
+    verb: Verb
+    subject: str
+    detail: str = ""
+    payload: object = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """Ordered operations of one backend; applied in this order, from first to last.
+
+    `disturbs_loop`: an object that the fast loop writes is among them, so the loop lets go of it meanwhile.
+    `findings` says what the backend will not enforce of the desired state, and why.
+    """
+
+    backend: str
+    operations: tuple[Operation, ...] = ()
+    disturbs_loop: bool = False
+    findings: tuple[Finding, ...] = ()
+
+    def __bool__(self) -> bool:
+        """Whether there is anything to do."""
+        return bool(self.operations)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """An operation that did not succeed. `code` is an errno name or a word, `message` the whole reason."""
+
+    operation: Operation
+    code: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApplyResult:
+    """What `apply` did: the number of writes that succeeded, and those that failed."""
+
+    applied: int = 0
+    failures: tuple[Failure, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        """Whether every operation succeeded."""
+        return not self.failures

@@ -1,0 +1,59 @@
+"""What the fast loop measures and decides, tick by tick. Rates and ceilings are bits per second."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+from netqos.model.ids import IfName
+from netqos.model.levels import Direction, PerLevel
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """One thing that is shaped on its own: a direction of one device."""
+
+    direction: Direction
+    device: IfName
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnitSample:
+    """Counters of one unit, taken together at `taken_at_s` (monotonic seconds).
+
+    `level_bytes` count up from an arbitrary start; `backlogged` says that packets wait somewhere in the unit (for a
+    backend that can tell each level apart, `level_backlogged` is given and wins). `device_bytes` is the device's own
+    counter, None where it is not read. `dropped` counts packets dropped in the unit.
+    """
+
+    unit: Unit
+    taken_at_s: float
+    level_bytes: PerLevel[int]
+    backlogged: bool = False
+    level_backlogged: PerLevel[bool] | None = None
+    device_bytes: int | None = None
+    dropped: int = 0
+
+
+class Reason(enum.Enum):
+    """Which term of the allocation law set L0's ceiling."""
+
+    NO_CONTENTION = "no contention: every level may use its ceiling"
+    NEEDS_OF_OTHERS = "contention: what L1 and L2 want within their guarantees is kept free"
+    OWN_GUARANTEE = "contention: L0 is held at its own guarantee"
+    OWN_CEILING = "contention: nobody else wants the bandwidth, L0's own ceiling binds"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """The outcome of one tick of one unit. `changed` False: the ceilings are those of the tick before."""
+
+    unit: Unit
+    at_s: float
+    elapsed_s: float
+    rates_bps: PerLevel[int]
+    backlogged: PerLevel[bool]
+    contention: bool
+    ceilings_bps: PerLevel[int]
+    reason: Reason
+    changed: bool

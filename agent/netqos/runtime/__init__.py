@@ -1,0 +1,1 @@
+"""The running daemon: state cells, reconciler, fast loop, supervisor."""

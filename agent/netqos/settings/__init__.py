@@ -1,0 +1,1 @@
+"""Text from files and annotations -> frozen inputs, with every problem reported at once; pure."""

@@ -1,0 +1,1 @@
+"""Shipped for plugin authors and the project's own tests: fakes, contract suite, clock, network rig."""
