@@ -1,0 +1,108 @@
+"""What the daemon shows of itself: one frozen view a moment, and the requests that the socket may make.
+
+The runtime builds an `AgentView` whenever something changed; the status socket, the metrics and the log only read it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from netqos.backend import Capabilities, LeafCounters
+from netqos.model.composed import Composition, PodView
+from netqos.model.health import Finding
+from netqos.model.ids import PodUid
+from netqos.model.inputs import Override, SourceState
+from netqos.model.plan import ApplyResult, Plan
+from netqos.model.traffic import Decision, Unit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackendView:
+    """One backend as it stands: `state` is ok, failing, unavailable, backing-off or off."""
+
+    name: str
+    state: str
+    capabilities: Capabilities | None = None
+    last_result: ApplyResult | None = None
+    last_applied_s: float | None = None
+    findings: tuple[Finding, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopView:
+    """The fast loop: the newest decision of each unit, and its tick statistics since the start (seconds)."""
+
+    decisions: Mapping[Unit, Decision] = field(default_factory=dict)
+    ticks: int = 0
+    late_p99_s: float = 0.0
+    late_max_s: float = 0.0
+    duration_p99_s: float = 0.0
+    contention_s: Mapping[Unit, float] = field(default_factory=dict)
+    writes: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentView:
+    """Everything that status shows. `now_s` is the monotonic time of the view; `composition` None: nothing composed yet."""
+
+    version: str
+    node: str
+    started_s: float
+    now_s: float
+    ready: bool
+    composition: Composition | None
+    sources: Mapping[str, SourceState]
+    backends: Mapping[str, BackendView]
+    loop: LoopView
+    overrides: tuple[Override, ...]
+    findings: tuple[Finding, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OverrideRequest:
+    """What a client asks for; limits are texts as an annotation would hold them, `ttl_s` seconds (0 < ttl <= 24 h)."""
+
+    egress: str | None = None
+    ingress: str | None = None
+    level: str | None = None
+    ttl_s: float
+    reason: str = ""
+    author_uid: int = 0
+
+
+class Agent(Protocol):
+    """What the status socket may ask of the running daemon."""
+
+    def view(self) -> AgentView:
+        """The newest view."""
+        ...
+
+    def history(self) -> tuple[Decision, ...]:
+        """The decisions of the last minutes that changed something, and one a second otherwise; oldest first."""
+        ...
+
+    def stream(self) -> AsyncIterator[Decision]:
+        """Each tick's decisions from now on; a reader that is too slow misses some."""
+        ...
+
+    async def plan(self) -> tuple[Plan, ...]:
+        """What the next reconcile would change, backend by backend; nothing is changed."""
+        ...
+
+    async def counters(self, pod: PodView) -> tuple[LeafCounters, ...]:
+        """The kernel's counters of one pod, read now."""
+        ...
+
+    async def set_override(self, uid: PodUid, request: OverrideRequest) -> Override:
+        """Accept, keep and apply an override; raises Rejected (with every problem) and changes nothing when wrong."""
+        ...
+
+    async def delete_override(self, uid: PodUid) -> bool:
+        """Remove an override and apply; False when there was none."""
+        ...
+
+    async def reconcile(self) -> Mapping[str, ApplyResult]:
+        """Reconcile now and wait for the result by backend."""
+        ...

@@ -1,0 +1,136 @@
+"""The settings in force: the frozen result of reading the configuration (contract 1.6).
+
+Text becomes `Settings` in `netqos.settings.file`; nothing here knows about text. Bandwidths are bits per second, times
+are seconds, thresholds are fractions of the total.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+
+from netqos.model.ids import CgroupPath, IfName
+from netqos.model.inputs import NO_LIMITS, NamespaceRule, NodePolicy
+from netqos.model.levels import Level, PerDirection
+from netqos.model.rules import Rule
+
+DEFAULT_CLASSES: Mapping[str, Level] = {
+    "SYSTEM": Level.L0,
+    "LSE": Level.L1,
+    "LSR": Level.L1,
+    "LS": Level.L1,
+    "BE": Level.L2,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfiguredUplink:
+    """An uplink named in the configuration, with its own total where one is given."""
+
+    name: IfName
+    bandwidth: PerDirection[int | None] = NO_LIMITS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkloadMatch:
+    """How the packets of a workload are known: exactly one of the three is given."""
+
+    addresses: tuple[str, ...] = ()
+    cgroup: CgroupPath | None = None
+    unit: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkloadSettings:
+    """One entry of `workloads`."""
+
+    name: str
+    match: WorkloadMatch
+    level: Level | None = None
+    limits: PerDirection[int | None] = NO_LIMITS
+    rules: PerDirection[tuple[Rule, ...]] = field(default=PerDirection(tx=(), rx=()))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopSettings:
+    """The fast loop: tick intervals outside and inside contention, thresholds (fraction of the total), hold."""
+
+    interval_s: float = 0.05
+    contended_interval_s: float = 0.02
+    enter: float = 0.95
+    enter_backlogged: float = 0.90
+    leave: float = 0.85
+    hold_s: float = 1.0
+
+
+class Toggle(enum.Enum):
+    """A setting that may find out for itself."""
+
+    ON = "true"
+    OFF = "false"
+    AUTO = "auto"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KubernetesSettings:
+    """Whether to follow an API server, and whether `kubernetes.io/*-bandwidth` is taken (contract 1.2 line 5)."""
+
+    enable: Toggle = Toggle.AUTO
+    kubeconfig: str | None = None
+    annotations: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PathSettings:
+    """Where files, the socket, the state and the cgroup tree are."""
+
+    net: PurePosixPath = PurePosixPath("/var/run/koordinator/net")
+    socket: PurePosixPath = PurePosixPath("/run/netqos/netqosd.sock")
+    state: PurePosixPath = PurePosixPath("/var/lib/netqos")
+    cgroup: PurePosixPath = PurePosixPath("/sys/fs/cgroup")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogSettings:
+    """`level` is debug, info, warning or error; `format` is auto, text or json."""
+
+    level: str = "info"
+    format: str = "auto"
+
+
+class OnExit(enum.Enum):
+    """What SIGTERM does to the enforcement."""
+
+    KEEP = "keep"
+    RESTORE = "restore"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Everything the configuration says, defaults filled in.
+
+    `node_name` None: $NODE_NAME, else the host name. `uplinks` None: the devices of the default route. `backends` is the
+    file's order of use, which a NodeSLO's netQOSPolicy overrides. `namespaces` None: the default of contract 1.7.
+    `metrics_listen` is `host:port`, None where metrics are off.
+    """
+
+    node_name: str | None = None
+    uplinks: tuple[ConfiguredUplink, ...] | None = None
+    bandwidth: PerDirection[int | None] = NO_LIMITS
+    allow_small_total: bool = False
+    policy: NodePolicy = NodePolicy(source="file")
+    system_namespaces: tuple[str, ...] = ("kube-system",)
+    system_pods: bool = True
+    namespaces: tuple[NamespaceRule, ...] | None = None
+    classes: Mapping[str, Level] = field(default_factory=lambda: dict(DEFAULT_CLASSES))
+    workloads: tuple[WorkloadSettings, ...] = ()
+    backends: tuple[str, ...] = ("tc",)
+    backend_options: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+    loop: LoopSettings = LoopSettings()
+    kubernetes: KubernetesSettings = KubernetesSettings()
+    paths: PathSettings = PathSettings()
+    metrics_listen: str | None = "127.0.0.1:9469"
+    log: LogSettings = LogSettings()
+    on_exit: OnExit = OnExit.KEEP
