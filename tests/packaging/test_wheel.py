@@ -1,0 +1,48 @@
+"""One wheel holds the daemon and its backends, typed, with commands and entry points."""
+
+from __future__ import annotations
+
+import configparser
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PACKAGES = ("netqos", "netqos_tc", "netqos_terway")
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.Path:
+    folder = tmp_path_factory.mktemp("dist")
+    command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(folder)]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+    (built,) = folder.glob("*.whl")
+    return zipfile.Path(built)
+
+
+def test_holds_both_source_roots_and_nothing_else(wheel: zipfile.Path) -> None:
+    names = {entry.name for entry in wheel.iterdir()}
+    assert names == {*PACKAGES, "netqos-0.1.0.dist-info"}
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_packages_are_typed(wheel: zipfile.Path, package: str) -> None:
+    assert (wheel / package / "__init__.py").is_file()
+    assert (wheel / package / "py.typed").is_file()
+
+
+def test_declares_commands_and_backends(wheel: zipfile.Path) -> None:
+    declared = configparser.ConfigParser()
+    declared.read_string((wheel / "netqos-0.1.0.dist-info" / "entry_points.txt").read_text())
+    assert dict(declared["console_scripts"]) == {
+        "netqosctl": "netqos.cli.ctl:main",
+        "netqosd": "netqos.cli.daemon:main",
+    }
+    assert dict(declared["netqos.backends"]) == {"tc": "netqos_tc:create", "terway": "netqos_terway:create"}
+
+
+def test_carries_the_license(wheel: zipfile.Path) -> None:
+    assert (wheel / "netqos-0.1.0.dist-info" / "licenses" / "LICENSE").is_file()
