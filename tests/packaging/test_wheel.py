@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import configparser
+import os
 import subprocess
 import sys
 import zipfile
@@ -12,6 +13,13 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("netqos", "netqos_tc", "netqos_terway")
+
+LOAD_ENTRY_POINTS = """
+import importlib.metadata, sys
+for point in importlib.metadata.distribution("netqos").entry_points:
+    point.load()
+    print(sys.modules[point.module].__file__)
+"""
 
 
 @pytest.fixture(scope="module")
@@ -26,6 +34,21 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.Path:
 def test_holds_both_source_roots_and_nothing_else(wheel: zipfile.Path) -> None:
     names = {entry.name for entry in wheel.iterdir()}
     assert names == {*PACKAGES, "netqos-0.1.0.dist-info"}
+
+
+def test_every_entry_point_loads_from_the_wheel(wheel: zipfile.Path, tmp_path: Path) -> None:
+    wheel.root.extractall(tmp_path)
+    done = subprocess.run(
+        [sys.executable, "-c", LOAD_ENTRY_POINTS],
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    files = done.stdout.split()
+    assert len(files) == 4
+    assert [file for file in files if not file.startswith(str(tmp_path))] == []
 
 
 @pytest.mark.parametrize("package", PACKAGES)
