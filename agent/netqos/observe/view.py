@@ -32,7 +32,10 @@ class BackendView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopView:
-    """The fast loop: the newest decision of each unit, and its tick statistics since the start (seconds)."""
+    """The fast loop: the newest decision of each unit, and its tick statistics since the start (seconds).
+
+    `last_tick_s` is the monotonic time of the newest tick, None while there is nothing to steer.
+    """
 
     decisions: Mapping[Unit, Decision] = field(default_factory=dict)
     ticks: int = 0
@@ -41,6 +44,7 @@ class LoopView:
     duration_p99_s: float = 0.0
     contention_s: Mapping[Unit, float] = field(default_factory=dict)
     writes: int = 0
+    last_tick_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +97,10 @@ class Agent(Protocol):
 
     async def counters(self, pod: PodView) -> tuple[LeafCounters, ...]:
         """The kernel's counters of one pod, read now."""
+        ...
+
+    async def all_counters(self) -> Mapping[PodUid, tuple[LeafCounters, ...]]:
+        """The kernel's counters of every pod that a backend knows, read now, all backends together."""
         ...
 
     async def set_override(self, uid: PodUid, request: OverrideRequest) -> Override:
