@@ -29,7 +29,14 @@ class NetqosError(Exception):
 
 
 class Rejected(NetqosError):
-    """The input is wrong; nothing of it was applied."""
+    """The input is wrong; nothing of it was applied. `problems` lists all that is wrong with it, where there is more."""
+
+    def __init__(
+        self, message: str, *, subject: str = "", hint: str = "", problems: tuple[str, ...] = ()
+    ) -> None:
+        """As the base, and the problems one by one for readers that show a list."""
+        super().__init__(message, subject=subject, hint=hint)
+        self.problems = problems
 
 
 class Retryable(NetqosError):

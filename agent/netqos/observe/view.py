@@ -20,7 +20,11 @@ from netqos.model.traffic import Decision, Unit
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackendView:
-    """One backend as it stands: `state` is ok, failing, unavailable, backing-off or off."""
+    """One backend as it stands: `state` is ok, failing, unavailable, backing-off or off.
+
+    Since the start: `operations` counts by (verb, `ok` or `error`), `repairs` the passes that put back what somebody
+    else had changed.
+    """
 
     name: str
     state: str
@@ -28,6 +32,8 @@ class BackendView:
     last_result: ApplyResult | None = None
     last_applied_s: float | None = None
     findings: tuple[Finding, ...] = ()
+    operations: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    repairs: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
