@@ -124,7 +124,10 @@ class Override:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UplinkFacts:
-    """One device that carries the node's traffic. `speed_bps` None: unknown (contract 1.5); `present` False: no such link."""
+    """One device that carries the node's traffic.
+
+    `speed_bps` None: unknown (contract 1.5); `present` False: no such link.
+    """
 
     name: IfName
     present: bool = True
