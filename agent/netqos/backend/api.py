@@ -149,8 +149,23 @@ class StateStore(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileSignature:
+    """What `stat` tells of a file: equal signatures mean that nobody wrote it, replaced it or changed its mode."""
+
+    inode: int
+    size: int
+    mtime_ns: int
+    ctime_ns: int
+    mode: int
+
+
 class FileStore(Protocol):
-    """Whole files shared with other programs, replaced atomically, never through a foreign symlink (contract 2)."""
+    """Whole files shared with other programs, replaced atomically, never through a foreign symlink (contract 2).
+
+    Every method may be called from any thread. `Rejected`: something stands at the path that must not be touched;
+    `Retryable`: the file system refuses (full, read-only, no rights). Both name the path and the next step.
+    """
 
     def read(self, path: PurePath) -> bytes | None:
         """The content, None when there is no such file."""
@@ -162,6 +177,10 @@ class FileStore(Protocol):
 
     def delete(self, path: PurePath) -> bool:
         """Remove the file; True when there was one."""
+        ...
+
+    def signature(self, path: PurePath) -> FileSignature | None:
+        """The file's signature without reading it, None when there is nothing at the path."""
         ...
 
 
@@ -181,7 +200,8 @@ class NftRunner(Protocol):
 class BackendContext:
     """What a backend is given. `options` is its own section of the configuration (`backendOptions.NAME`).
 
-    `nft()` raises `Unsupported` where libnftables is missing. `log(event, **key_values)` writes one structured log line.
+    `nft()` raises `Unsupported` where libnftables is missing. `log(event, **key_values)` writes one structured log
+    line.
     """
 
     name: str
