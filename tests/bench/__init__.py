@@ -1,0 +1,1 @@
+"""The project's benchmarks: every figure that it claims, measured by one command each."""
