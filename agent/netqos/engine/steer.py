@@ -1,0 +1,234 @@
+"""One tick of the fast loop as a pure step: (state, sample, policy) -> (state, decision).
+
+It turns counters into rates by the true time between two samples, keeps contention apart from noise by two thresholds
+and a hold, and applies the law of `netqos.engine.allocate`. Who reads counters, writes ceilings and waits is the
+runtime's fast loop. A sample that cannot be trusted becomes the new base for counting and decides nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from netqos.engine.allocate import Allocation, allocate, needs_bps, unrestricted
+from netqos.model.desired import Band
+from netqos.model.levels import Level, PerLevel
+from netqos.model.traffic import Decision, UnitSample
+from netqos.settings.values import LoopSettings
+
+MAX_GAP_S = 5.0
+"""A longer time between samples (suspend, a stopped process) tells an average of the past, not what is happening."""
+
+MIN_GAP_S = 0.001
+"""In a shorter time a single 64 KB packet reads as hundreds of megabits; the next sample covers the time as well."""
+
+NEEDS_KEPT = 4
+"""A lending backend keeps free for L1 and L2 the lowest need of this many ticks (contract 3)."""
+
+SERVED = 0.98
+"""With packets waiting, a level at this share of its guarantee wants more (contract 3).
+
+Below it HTB serves the level anyway.
+"""
+
+MIN_STEP = 0.02
+"""A ceiling is lowered by less than this share of the total only once the new value has stood for the hold.
+
+Otherwise measuring noise would be written to the kernel on every tick. A ceiling a little too high takes nothing from
+a guarantee; raising is always immediate.
+"""
+
+NOTHING_MEASURED = PerLevel(0, 0, 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopPolicy:
+    """What one unit is promised and how it is steered.
+
+    `lends`: the mechanism lends unused bandwidth by itself, so only L0's ceiling moves. `headroom` is a fraction of the
+    rate; the thresholds `enter`, `enter_backlogged` and `leave` are fractions of the total; `hold_s` is seconds.
+    """
+
+    total_bps: int
+    bands: PerLevel[Band]
+    lends: bool
+    headroom: float
+    enter: float = 0.95
+    enter_backlogged: float = 0.90
+    leave: float = 0.85
+    hold_s: float = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnitState:
+    """What a unit's next step must know of the ones before; make the first with `initial_state`.
+
+    `base` is the sample that the next one is counted from. `calm_since_s` is the time since when the load is
+    under the leave threshold, None while it is not. `needs` are those of the last ticks, oldest first.
+    `ceilings_bps` are the last decided ones, None before any; `wanted_bps` what the law gave last, and since
+    when it gives the same.
+    """
+
+    base: UnitSample | None = None
+    policy: LoopPolicy | None = None
+    rates_bps: PerLevel[int] = NOTHING_MEASURED
+    contention: bool = False
+    calm_since_s: float | None = None
+    needs: tuple[PerLevel[int], ...] = ()
+    ceilings_bps: PerLevel[int] | None = None
+    wanted_bps: PerLevel[int] | None = None
+    wanted_since_s: float = 0.0
+
+
+class Judged(Protocol):
+    """A `UnitState` or a `Decision`."""
+
+    @property
+    def contention(self) -> bool:
+        """Whether the unit is in contention."""
+        ...
+
+
+def initial_state(ceilings_bps: PerLevel[int] | None = None) -> UnitState:
+    """The state before any sample. `ceilings_bps` are those in force where they could be read: equal is no change."""
+    return UnitState(ceilings_bps=ceilings_bps)
+
+
+def with_ceilings(state: UnitState, ceilings_bps: PerLevel[int] | None) -> UnitState:
+    """The same state with other ceilings in force; None after a failed write makes the next decision a change."""
+    return replace(state, ceilings_bps=ceilings_bps)
+
+
+def next_interval(judged: Iterable[Judged], loop: LoopSettings) -> float:
+    """Seconds until the next tick: the short interval while any unit (its state or decision) is in contention."""
+    contention = any(one.contention for one in judged)
+    return loop.contended_interval_s if contention else loop.interval_s
+
+
+def step(state: UnitState, sample: UnitSample, policy: LoopPolicy) -> tuple[UnitState, Decision | None]:
+    """One tick. None instead of a decision: the sample gave no rate (the first one, a counter that went back, no time
+    passed, or far too much); rates, contention and ceilings stay as they are.
+    """
+    elapsed_s = _elapsed_s(state.base, sample)
+    if elapsed_s is None:
+        return replace(state, base=sample), None
+    if elapsed_s < MIN_GAP_S:
+        return state, None
+    assert state.base is not None
+    rates = _rates_bps(state.base, sample, elapsed_s)
+    backlogged = _backlogged(sample, rates, policy)
+    measured = replace(state, base=sample, rates_bps=rates)
+    measured = _judge(measured, _load(rates, policy), is_backlogged=any(backlogged), policy=policy)
+    measured, allocation = _allocate(measured, backlogged, policy)
+    settled = _settle(measured, allocation.ceilings_bps, policy)
+    decision = Decision(
+        unit=sample.unit,
+        at_s=sample.taken_at_s,
+        elapsed_s=elapsed_s,
+        rates_bps=rates,
+        backlogged=backlogged,
+        contention=settled.contention,
+        ceilings_bps=settled.ceilings_bps or allocation.ceilings_bps,
+        reason=allocation.reason,
+        changed=settled.ceilings_bps != state.ceilings_bps,
+    )
+    return settled, decision
+
+
+def _elapsed_s(base: UnitSample | None, sample: UnitSample) -> float | None:
+    """Seconds between two samples, None when nothing can be counted from the one to the other."""
+    if base is None or base.unit != sample.unit:
+        return None
+    elapsed_s = sample.taken_at_s - base.taken_at_s
+    went_back = any(now < then for now, then in zip(sample.level_bytes, base.level_bytes, strict=True))
+    return None if went_back or not 0 <= elapsed_s <= MAX_GAP_S else elapsed_s
+
+
+def _rates_bps(base: UnitSample, sample: UnitSample, elapsed_s: float) -> PerLevel[int]:
+    def rate(level: Level) -> int:
+        return round((sample.level_bytes[level] - base.level_bytes[level]) * 8 / elapsed_s)
+
+    return PerLevel(rate(Level.L0), rate(Level.L1), rate(Level.L2))
+
+
+def _backlogged(sample: UnitSample, rates: PerLevel[int], policy: LoopPolicy) -> PerLevel[bool]:
+    if sample.level_backlogged is not None:
+        return sample.level_backlogged
+
+    def waits(level: Level) -> bool:
+        return sample.backlogged and rates[level] >= SERVED * policy.bands[level].guarantee_bps
+
+    return PerLevel(waits(Level.L0), waits(Level.L1), waits(Level.L2))
+
+
+def _load(rates: PerLevel[int], policy: LoopPolicy) -> float:
+    return sum(rates) / policy.total_bps
+
+
+def _judge(state: UnitState, load: float, *, is_backlogged: bool, policy: LoopPolicy) -> UnitState:
+    """Enter contention at once, leave it after a whole hold below the lower threshold."""
+    assert state.base is not None
+    now_s = state.base.taken_at_s
+    if load >= policy.enter or (is_backlogged and load > policy.enter_backlogged):
+        return replace(state, contention=True, calm_since_s=None)
+    if not state.contention or load >= policy.leave:
+        return replace(state, calm_since_s=None)
+    since_s = now_s if state.calm_since_s is None else state.calm_since_s
+    if now_s - since_s >= policy.hold_s:
+        return replace(state, contention=False, calm_since_s=None)
+    return replace(state, calm_since_s=since_s)
+
+
+def _allocate(
+    state: UnitState, backlogged: PerLevel[bool], policy: LoopPolicy
+) -> tuple[UnitState, Allocation]:
+    """Apply the law, and remember this tick's needs. Needs of another policy are not comparable and are dropped."""
+    needs = needs_bps(
+        bands=policy.bands, rates_bps=state.rates_bps, backlogged=backlogged, headroom=policy.headroom
+    )
+    earlier = state.needs if state.policy == policy else ()
+    kept = (*earlier, needs)[-NEEDS_KEPT:]
+    measured = replace(state, needs=kept)
+    if not state.contention:
+        return measured, unrestricted(policy.bands)
+    allocation = allocate(
+        total_bps=policy.total_bps,
+        bands=policy.bands,
+        rates_bps=state.rates_bps,
+        backlogged=backlogged,
+        headroom=policy.headroom,
+        lowest_needs_bps=_lowest(kept) if policy.lends else None,
+    )
+    return measured, _only_l0(allocation, policy.bands) if policy.lends else allocation
+
+
+def _lowest(needs: tuple[PerLevel[int], ...]) -> PerLevel[int]:
+    return PerLevel(*(min(tick[level] for tick in needs) for level in Level))
+
+
+def _only_l0(allocation: Allocation, bands: PerLevel[Band]) -> Allocation:
+    moved = allocation.ceilings_bps.l0
+    return replace(allocation, ceilings_bps=PerLevel(moved, bands.l1.ceiling_bps, bands.l2.ceiling_bps))
+
+
+def _settle(state: UnitState, wanted: PerLevel[int], policy: LoopPolicy) -> UnitState:
+    """Take what the law wants, unless it is only a little less than what is in force and has not stood for the hold."""
+    assert state.base is not None
+    now_s = state.base.taken_at_s
+    since_s = state.wanted_since_s if wanted == state.wanted_bps else now_s
+    in_force = state.ceilings_bps
+    step_bps = policy.total_bps * MIN_STEP
+    keep = (
+        in_force is not None
+        and state.policy == policy
+        and now_s - since_s < policy.hold_s
+        and all(0 <= old - new < step_bps for old, new in zip(in_force, wanted, strict=True))
+    )
+    return replace(
+        state,
+        policy=policy,
+        ceilings_bps=in_force if keep else wanted,
+        wanted_bps=wanted,
+        wanted_since_s=since_s,
+    )
