@@ -111,8 +111,8 @@ class OnExit(enum.Enum):
 class Settings:
     """Everything the configuration says, defaults filled in.
 
-    `node_name` None: $NODE_NAME, else the host name. `uplinks` None: the devices of the default route. `backends` is the
-    file's order of use, which a NodeSLO's netQOSPolicy overrides. `namespaces` None: the default of contract 1.7.
+    `node_name` None: $NODE_NAME, else the host name. `uplinks` None: the devices of the default route. `backends` is
+    the file's order of use, which a NodeSLO's netQOSPolicy overrides. `namespaces` None: the default of contract 1.7.
     `metrics_listen` is `host:port`, None where metrics are off.
     """
 
