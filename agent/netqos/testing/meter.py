@@ -83,7 +83,8 @@ class Meter:
         self._call: Call[None] | None = None
         self._stop = self._data = -1
         self._rest = b""
-        self._records: list[tuple[float, ...]] = []
+        self._at_s: list[float] = []
+        self._counts: dict[str, list[float]] = {name: [] for name in self._sources}
 
     def __enter__(self) -> Self:
         """Install the counters and start the reading child."""
@@ -107,14 +108,9 @@ class Meter:
     def series(self) -> Series:
         """All readings so far, in Ethernet bytes."""
         self._drain()
-        counts = {}
-        for place, (name, source) in enumerate(self._sources.items()):
-            size, number = 1 + 2 * place, 2 + 2 * place
-            counts[name] = tuple(
-                source.framing.ethernet_bytes(int(record[size]), int(record[number]))
-                for record in self._records
-            )
-        return Series(at_s=tuple(record[0] for record in self._records), counts=counts)
+        return Series(
+            at_s=tuple(self._at_s), counts={name: tuple(counts) for name, counts in self._counts.items()}
+        )
 
     def stop(self) -> Series:
         """End the readings; all of them."""
@@ -136,7 +132,11 @@ class Meter:
             while part := os.read(self._data, 1 << 16):
                 self._rest += part
         whole = len(self._rest) - len(self._rest) % self._record.size
-        self._records += self._record.iter_unpack(self._rest[:whole])
+        for at_s, *numbers in self._record.iter_unpack(self._rest[:whole]):
+            self._at_s.append(at_s)
+            for place, (name, source) in enumerate(self._sources.items()):
+                counted = source.framing.ethernet_bytes(*numbers[2 * place : 2 * place + 2])
+                self._counts[name].append(counted)
         self._rest = self._rest[whole:]
 
     def _child(self, stop: int, data: int) -> None:
