@@ -1,0 +1,181 @@
+"""The running agent as the status socket and the metrics see it: one view a moment, and the requests it answers."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
+
+import netqos
+from netqos.backend import LeafCounters
+from netqos.errors import Rejected
+from netqos.host.clock import Clock
+from netqos.model.composed import PodView
+from netqos.model.health import Finding
+from netqos.model.ids import PodUid
+from netqos.model.inputs import Override, SourceState
+from netqos.model.plan import ApplyResult, Plan
+from netqos.model.traffic import Decision
+from netqos.observe.view import AgentView, LoopView, OverrideRequest
+from netqos.runtime.overrides import OverrideBook, accept
+from netqos.runtime.reconciler import Reconciler
+from netqos.runtime.runner import BackendRunner
+
+STREAM_BACKLOG = 256
+"""Ticks that a reader of the stream may be behind before it misses some."""
+
+SaveOverrides = Callable[[tuple[Override, ...]], None]
+
+
+class DecisionFeed:
+    """Hands each tick's decisions from the loops' threads to the readers of the stream."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        """`loop` is the event loop in which the readers run."""
+        self._loop = loop
+        self._readers: set[asyncio.Queue[Decision]] = set()
+
+    def publish(self, decisions: tuple[Decision, ...]) -> None:
+        """Called from a loop's thread; costs nothing while nobody reads."""
+        if self._readers and decisions:
+            self._loop.call_soon_threadsafe(self._deliver, decisions)
+
+    async def read(self) -> AsyncIterator[Decision]:
+        """Every decision from now on; a reader that is too slow misses the newest ones."""
+        queue: asyncio.Queue[Decision] = asyncio.Queue(STREAM_BACKLOG)
+        self._readers.add(queue)
+        try:
+            while True:
+                yield await queue.get()
+        finally:
+            self._readers.discard(queue)
+
+    def _deliver(self, decisions: tuple[Decision, ...]) -> None:
+        for queue in self._readers:
+            for decision in decisions:
+                if not queue.full():
+                    queue.put_nowait(decision)
+
+
+class RunningAgent:
+    """Implements `netqos.observe.view.Agent`."""
+
+    def __init__(
+        self,
+        *,
+        node: str,
+        reconciler: Reconciler,
+        clock: Clock,
+        feed: DecisionFeed,
+        sources: Callable[[], Mapping[str, SourceState]],
+        extra_findings: Callable[[], tuple[Finding, ...]],
+        save_overrides: SaveOverrides,
+    ) -> None:
+        """`sources` and `extra_findings` are asked anew for each view; `save_overrides` makes the book durable."""
+        self._node = node
+        self._reconciler = reconciler
+        self._clock = clock
+        self._feed = feed
+        self._sources = sources
+        self._extra_findings = extra_findings
+        self._save_overrides = save_overrides
+        self._started_s = time.monotonic()
+
+    def view(self) -> AgentView:
+        """The newest view."""
+        reconciler = self._reconciler
+        runners = self._all_runners()
+        return AgentView(
+            version=netqos.__version__,
+            node=self._node,
+            started_s=self._started_s,
+            now_s=self._clock.monotonic(),
+            ready=reconciler.passes > 0,
+            composition=reconciler.composition,
+            sources=self._sources(),
+            backends={name: runner.view() for name, runner in runners.items()},
+            loop=self._loop_view(),
+            overrides=tuple(self._book.active().values()),
+            findings=(*reconciler.findings(), *self._extra_findings()),
+        )
+
+    def history(self) -> tuple[Decision, ...]:
+        """Remembered decisions of all loops, oldest first."""
+        kept = [one for runner in self._all_runners().values() for one in runner.loop.history.decisions()]
+        return tuple(sorted(kept, key=lambda decision: decision.at_s))
+
+    def stream(self) -> AsyncIterator[Decision]:
+        """Each tick's decisions from now on."""
+        return self._feed.read()
+
+    async def plan(self) -> tuple[Plan, ...]:
+        """What the next reconcile would change."""
+        return await self._reconciler.preview()
+
+    async def counters(self, pod: PodView) -> tuple[LeafCounters, ...]:
+        """The kernel's counters of one pod, from every backend that has some."""
+        return (await self.all_counters()).get(pod.uid, ())
+
+    async def all_counters(self) -> Mapping[PodUid, tuple[LeafCounters, ...]]:
+        """The kernel's counters of every pod that a backend knows."""
+        found = [await runner.counters() for runner in self._reconciler.fleet.runners.values()]
+        uids = {uid for counters in found for uid in counters}
+        return {uid: tuple(one for counters in found for one in counters.get(uid, ())) for uid in uids}
+
+    async def set_override(self, uid: PodUid, request: OverrideRequest) -> Override:
+        """Check, save, then apply an override; an unknown pod or a wrong value is Rejected."""
+        if uid not in self._known_uids():
+            raise Rejected("no such pod on this node", subject=str(uid), hint="`netqosctl pods` lists them")
+        override = accept(uid, request, self._clock)
+        await self._save({**self._book.active(), uid: override})
+        self._book.put(override)
+        await self._reconciler.request()
+        return override
+
+    async def delete_override(self, uid: PodUid) -> bool:
+        """Forget an override and apply; False when there was none."""
+        remaining = dict(self._book.active())
+        if remaining.pop(uid, None) is None:
+            return False
+        await self._save(remaining)
+        self._book.remove(uid)
+        await self._reconciler.request()
+        return True
+
+    async def reconcile(self) -> Mapping[str, ApplyResult]:
+        """Reconcile now and wait for the results."""
+        return await self._reconciler.request()
+
+    @property
+    def _book(self) -> OverrideBook:
+        return self._reconciler.book
+
+    def _known_uids(self) -> frozenset[PodUid]:
+        composition = self._reconciler.composition
+        return frozenset(pod.uid for pod in composition.pods) if composition is not None else frozenset()
+
+    async def _save(self, book: Mapping[PodUid, Override]) -> None:
+        await asyncio.to_thread(self._save_overrides, tuple(book.values()))
+
+    def _all_runners(self) -> dict[str, BackendRunner]:
+        publisher = self._reconciler.publisher
+        return {**self._reconciler.fleet.runners, publisher.backend.name: publisher}
+
+    def _loop_view(self) -> LoopView:
+        """The loops of all backends as one: decisions joined, the statistics of the one that ticks most."""
+        views = [runner.loop.view() for runner in self._reconciler.fleet.runners.values()]
+        if not views:
+            return LoopView()
+        busiest = max(views, key=lambda view: view.ticks)
+        return LoopView(
+            decisions={unit: one for view in reversed(views) for unit, one in view.decisions.items()},
+            ticks=sum(view.ticks for view in views),
+            late_p99_s=busiest.late_p99_s,
+            late_max_s=busiest.late_max_s,
+            duration_p99_s=busiest.duration_p99_s,
+            contention_s={unit: one for view in reversed(views) for unit, one in view.contention_s.items()},
+            writes=sum(view.writes for view in views),
+            last_tick_s=max(
+                (view.last_tick_s for view in views if view.last_tick_s is not None), default=None
+            ),
+        )

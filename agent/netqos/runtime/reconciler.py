@@ -1,0 +1,218 @@
+"""The reconciler: what should be, what is, the smallest safe change; again whenever something may have changed.
+
+One task owns everything that is decided. Sources write cells and wake it; a pass composes the desired state, brings
+every backend to it in order, publishes the files, and keeps what must survive a restart. Events only say "look
+again": a pass looks at all inputs, so that any order of events ends in the same state.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import structlog
+
+from netqos.backend import Capabilities
+from netqos.engine.compose import compose
+from netqos.engine.pacing import Pacing
+from netqos.engine.steer import LoopPolicy
+from netqos.host.clock import Clock
+from netqos.model.composed import Composition, LastGood
+from netqos.model.desired import NOTHING, DesiredState
+from netqos.model.health import Finding
+from netqos.model.inputs import NodeFacts, NodePolicy, PodFacts
+from netqos.model.levels import Direction
+from netqos.model.plan import ApplyResult, Plan
+from netqos.model.traffic import Unit
+from netqos.runtime.fleet import Fleet
+from netqos.runtime.overrides import OverrideBook
+from netqos.runtime.runner import BackendRunner
+from netqos.runtime.store import Cell, Wake
+from netqos.settings.values import Settings
+
+AUDIT_S = 0.4
+"""How often backends are asked whether somebody touched what is ours; repairs are promised within a second."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class World:
+    """The inputs, each a cell written by its own source; `slo` and `pods_complete` are for nodes with Kubernetes."""
+
+    wake: Wake
+    settings: Cell[Settings]
+    node: Cell[NodeFacts]
+    workloads: Cell[tuple[PodFacts, ...]]
+    slo: Cell[NodePolicy | None]
+    complete: Cell[bool]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PassReport:
+    """What one pass did. `took_s` runs from the first event that it answers, None for an audit."""
+
+    results: Mapping[str, ApplyResult]
+    event_to_applied_s: float | None
+    took_s: float
+
+
+class Reconciler:
+    """Owns the composition and the runners."""
+
+    def __init__(
+        self,
+        *,
+        world: World,
+        book: OverrideBook,
+        clock: Clock,
+        fleet: Fleet,
+        publisher: BackendRunner,
+        last_good: LastGood,
+        on_pass: Callable[[PassReport], None],
+    ) -> None:
+        """`fleet` has the enforcement backends; `publisher` writes the contract's two files, after them."""
+        self.world = world
+        self.book = book
+        self.fleet = fleet
+        self.publisher = publisher
+        self.last_good = last_good
+        self.composition: Composition | None = None
+        self.passes = 0
+        self._clock = clock
+        self._on_pass = on_pass
+        self._pacing: dict[str, Pacing] = {}
+        self._targets: dict[str, DesiredState] = {}
+        self._composed_from: tuple[object, ...] = ()
+        self._waiting: list[asyncio.Future[Mapping[str, ApplyResult]]] = []
+        self._event_s: float | None = None
+        self._log = structlog.get_logger("netqos.reconciler")
+
+    async def run(self) -> None:
+        """Reconcile for ever."""
+        while True:
+            await self.run_pass()
+            if await self.world.wake.wait(self._rest_s()):
+                self._event_s = self._clock.monotonic()
+
+    async def request(self) -> Mapping[str, ApplyResult]:
+        """Ask for a full pass and wait for its results."""
+        done: asyncio.Future[Mapping[str, ApplyResult]] = asyncio.get_running_loop().create_future()
+        self._waiting.append(done)
+        self.world.wake.set()
+        return await done
+
+    async def run_pass(self) -> Mapping[str, ApplyResult]:
+        """One pass over all inputs and backends."""
+        started_s = self._clock.monotonic()
+        waiting, self._waiting = self._waiting, []
+        composition = self._compose()
+        desired = composition.desired
+        wanted = self.wanted_backends()
+        await self.fleet.ensure(self.world.settings.value, wanted)
+        results: dict[str, ApplyResult] = {}
+        for name, runner in self.fleet.runners.items():
+            target = desired if name in wanted else NOTHING
+            await self._bring(runner, target, results, forced=bool(waiting))
+        await self._bring(self.publisher, desired, results, forced=bool(waiting))
+        self.passes += 1
+        self._report(results, started_s)
+        for future in waiting:
+            if not future.done():
+                future.set_result(results)
+        return results
+
+    async def preview(self) -> tuple[Plan, ...]:
+        """What a pass would change now, backend by backend."""
+        desired, wanted = self._compose().desired, self.wanted_backends()
+        plans = [
+            await runner.preview(desired if name in wanted else NOTHING)
+            for name, runner in self.fleet.runners.items()
+        ]
+        return (*plans, await self.publisher.preview(desired))
+
+    def wanted_backends(self) -> tuple[str, ...]:
+        """The backends in use, in order: the NodeSLO's choice, else the file's."""
+        slo = self.world.slo.value
+        return slo.backends if slo is not None and slo.backends else self.world.settings.value.backends
+
+    def findings(self) -> tuple[Finding, ...]:
+        """Node-wide findings of the inputs and their composition."""
+        composed = self.composition.findings if self.composition is not None else ()
+        return (*self.world.node.value.findings, *self.fleet.findings, *composed)
+
+    def _compose(self) -> Composition:
+        """The composition of the inputs of now; composed anew only when an input differs."""
+        world, overrides = self.world, self.book.active()
+        cells = (world.settings, world.slo, world.workloads, world.node, world.complete)
+        inputs = (overrides, *(id(cell.value) for cell in cells))
+        if self.composition is not None and inputs == self._composed_from:
+            return self.composition
+        self.composition = compose(
+            settings=world.settings.value,
+            slo=world.slo.value,
+            pods=world.workloads.value,
+            overrides=overrides,
+            node=world.node.value,
+            last_good=self.last_good,
+            complete=world.complete.value,
+        )
+        self.last_good = self.composition.last_good
+        self._composed_from = inputs
+        return self.composition
+
+    async def _bring(
+        self, runner: BackendRunner, desired: DesiredState, results: dict[str, ApplyResult], *, forced: bool
+    ) -> None:
+        name = runner.backend.name
+        pacing = self._pacing.setdefault(name, Pacing())
+        if forced or desired != self._targets.get(name):
+            pacing.notice()
+        self._targets[name] = desired
+        is_due = forced or runner.needs(desired) or await runner.is_drifted()
+        if is_due and pacing.may_run(self._clock.monotonic()):
+            pacing.started()
+            results[name] = await runner.reconcile(desired)
+            pacing.ran(self._clock.monotonic(), ok=results[name].ok and runner.is_available)
+
+    def _rest_s(self) -> float:
+        """Seconds until something has to be looked at without an event."""
+        ends_s = self.book.next_end_s()
+        return AUDIT_S if ends_s is None else min(AUDIT_S, ends_s)
+
+    def _report(self, results: Mapping[str, ApplyResult], started_s: float) -> None:
+        now_s, event_s = self._clock.monotonic(), self._event_s
+        self._event_s = None
+        applied = any(result.applied for result in results.values())
+        self._on_pass(
+            PassReport(
+                results=results,
+                event_to_applied_s=now_s - event_s if applied and event_s is not None else None,
+                took_s=now_s - started_s,
+            )
+        )
+
+
+def loop_policies(
+    desired: DesiredState, capabilities: Capabilities, settings: Settings
+) -> Mapping[Unit, LoopPolicy]:
+    """The loop's policy for each unit that the backend shapes by level."""
+    loop = settings.loop
+    policies: dict[Unit, LoopPolicy] = {}
+    for direction in Direction:
+        levels = desired.directions[direction].levels
+        if levels is None or direction not in capabilities.enforces:
+            continue
+        for uplink in desired.uplinks:
+            total_bps = uplink.total_bps[direction]
+            if total_bps is not None:
+                policies[Unit(direction, uplink.name)] = LoopPolicy(
+                    total_bps=total_bps,
+                    bands=levels,
+                    lends=capabilities.lends,
+                    headroom=0.0 if capabilities.lends else 0.1,
+                    enter=loop.enter,
+                    enter_backlogged=loop.enter_backlogged,
+                    leave=loop.leave,
+                    hold_s=loop.hold_s,
+                )
+    return policies

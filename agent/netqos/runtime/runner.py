@@ -1,0 +1,259 @@
+"""One backend under the reconciler: observe, plan, apply, read back; back off from what others fight over.
+
+A runner isolates its backend: whatever the plugin raises becomes a finding and a paced retry, and the other backends
+go on. While an operation touches what the fast loop writes, the loop lets go (`Plan.disturbs_loop`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+
+import structlog
+
+from netqos.backend import Backend, Capabilities, LeafCounters
+from netqos.engine.pacing import RepairBackoff
+from netqos.engine.steer import LoopPolicy
+from netqos.errors import NetqosError
+from netqos.host.clock import Clock
+from netqos.model.desired import NOTHING, DesiredState
+from netqos.model.health import Finding, error
+from netqos.model.ids import PodUid
+from netqos.model.plan import ApplyResult, Failure, Operation, Plan, Verb
+from netqos.model.traffic import Unit
+from netqos.observe.view import BackendView
+from netqos.runtime.fastloop import FastLoop, Grip
+
+DEADLINE_S = 20.0
+ROUNDS = 3
+
+Policies = Callable[[DesiredState, Capabilities], Mapping[Unit, LoopPolicy]]
+
+
+class BackendRunner:
+    """Keeps one backend at the desired state."""
+
+    def __init__(self, backend: Backend, loop: FastLoop, policies: Policies, clock: Clock) -> None:
+        """`policies` gives the loop's policy of each unit for a desired state."""
+        self.backend = backend
+        self.loop = loop
+        self._policies = policies
+        self._clock = clock
+        self._log = structlog.get_logger("netqos.runner").bind(backend=backend.name)
+        self._backoff = RepairBackoff()
+        self._capabilities: Capabilities | None = None
+        self._settled: DesiredState | None = None
+        self._result: ApplyResult | None = None
+        self._applied_s: float | None = None
+        self._plan_findings: tuple[Finding, ...] = ()
+        self._problem: Finding | None = None
+        self._look_again = False
+        self._repairs = 0
+        self._operations: dict[tuple[str, str], int] = {}
+
+    def needs(self, desired: DesiredState) -> bool:
+        """Whether `desired` is not known to be in force, or the loop lost its path."""
+        return self._look_again or desired != self._settled
+
+    def look_again(self) -> None:
+        """Make the next pass observe, whatever is believed now; may be called from any thread."""
+        self._look_again = True
+
+    @property
+    def is_available(self) -> bool:
+        """Whether the last probe found that the backend can work here."""
+        return self._capabilities is not None and self._capabilities.available
+
+    @property
+    def capabilities(self) -> Capabilities | None:
+        """What the backend can do here, None before the first probe."""
+        return self._capabilities
+
+    async def is_drifted(self) -> bool:
+        """Whether something may have changed behind us since the last reconcile."""
+        if self._settled is None:
+            return False
+        try:
+            async with asyncio.timeout(DEADLINE_S):
+                return not await self.backend.is_untouched()
+        except Exception as problem:  # noqa: BLE001 a plugin's border: whatever it raises must not end the agent
+            self._fail("is_untouched", problem)
+            return True
+
+    async def reconcile(self, desired: DesiredState) -> ApplyResult:
+        """Bring the backend to `desired`; the result says what was written and what failed."""
+        self._look_again = False
+        try:
+            async with asyncio.timeout(DEADLINE_S):
+                result = await self._converge(desired)
+        except Exception as problem:  # noqa: BLE001 a plugin's border, as above
+            self._settled = None
+            return self._fail("reconcile", problem)
+        self._problem = None
+        self._result = result
+        return result
+
+    async def preview(self, desired: DesiredState) -> Plan:
+        """What `reconcile` would do now; nothing is changed."""
+        async with asyncio.timeout(DEADLINE_S):
+            if not await self._probe():
+                return Plan(backend=self.backend.name, findings=self._findings())
+            return self.backend.plan(desired, await self.backend.observe())
+
+    async def counters(self) -> Mapping[PodUid, tuple[LeafCounters, ...]]:
+        """Per-pod counters, empty when the backend cannot give any."""
+        try:
+            async with asyncio.timeout(DEADLINE_S):
+                return await self.backend.counters()
+        except Exception as problem:  # noqa: BLE001 a plugin's border, as above
+            self._log.warning("counters_failed", problem=str(problem))
+            return {}
+
+    def view(self) -> BackendView:
+        """How the backend stands."""
+        return BackendView(
+            name=self.backend.name,
+            state=self._state(),
+            capabilities=self._capabilities,
+            last_result=self._result,
+            last_applied_s=self._applied_s,
+            findings=self._findings(),
+            operations=dict(self._operations),
+            repairs=self._repairs,
+        )
+
+    async def close(self) -> None:
+        """Let go of everything in this process; enforcement stays."""
+        self.loop.stop()
+        await self.backend.close()
+
+    async def _converge(self, desired: DesiredState) -> ApplyResult:
+        if not await self._probe():
+            return ApplyResult()
+        plan = await self._next_plan(desired)
+        if plan and desired == self._settled:
+            self._note_repairs(plan)
+        applied = 0
+        failures: tuple[Failure, ...] = ()
+        for _ in range(ROUNDS):
+            if not plan:
+                break
+            result = await self._apply(plan)
+            applied, failures = applied + result.applied, result.failures
+            plan = await self._next_plan(desired)
+        if plan and not failures:
+            failures = (_not_settling(plan),)
+        self._settle(desired, ok=not failures)
+        return ApplyResult(applied=applied, failures=failures)
+
+    async def _probe(self) -> bool:
+        """Probe until the backend is available; afterwards it is taken to stay so."""
+        if not self.is_available:
+            self._capabilities = await self.backend.probe()
+        return self.is_available
+
+    async def _next_plan(self, desired: DesiredState) -> Plan:
+        """What is left to do, read back from the backend, without what others fight over."""
+        plan = self.backend.plan(desired, await self.backend.observe())
+        self._plan_findings = plan.findings
+        return self._without_fights(plan)
+
+    async def _apply(self, plan: Plan) -> ApplyResult:
+        if plan.disturbs_loop:
+            self.loop.detach()
+        result = await self.backend.apply(plan)
+        self._applied_s = self._clock.monotonic()
+        self._count(plan, result)
+        for operation in plan.operations:
+            self._log.info(
+                "applied", verb=operation.verb.value, subject=operation.subject, detail=operation.detail
+            )
+        for failure in result.failures:
+            self._log.error(
+                "apply_failed", subject=failure.operation.subject, code=failure.code, why=failure.message
+            )
+        return result
+
+    def _settle(self, desired: DesiredState, *, ok: bool) -> None:
+        self._settled = desired if ok else None
+        policies = self._policies(desired, self._capabilities) if self._capabilities else {}
+        if not policies:
+            self.loop.detach()
+        elif not self.loop.is_attached:
+            path = self.backend.fast_path()
+            if path is not None:
+                self.loop.attach(Grip(path=path, policies=policies))
+        elif policies != self.loop.policies:
+            self.loop.update(policies)
+
+    def _without_fights(self, plan: Plan) -> Plan:
+        now_s = self._clock.monotonic()
+        kept = tuple(one for one in plan.operations if not self._backoff.is_held(one.subject, now_s))
+        if len(kept) == len(plan.operations):
+            return plan
+        return Plan(
+            backend=plan.backend, operations=kept, disturbs_loop=plan.disturbs_loop, findings=plan.findings
+        )
+
+    def _note_repairs(self, plan: Plan) -> None:
+        now_s = self._clock.monotonic()
+        self._repairs += 1
+        for operation in plan.operations:
+            self._backoff.repaired(operation.subject, now_s)
+            self._log.warning("drift_repaired", subject=operation.subject, verb=operation.verb.value)
+
+    def _count(self, plan: Plan, result: ApplyResult) -> None:
+        failed = {failure.operation.subject for failure in result.failures}
+        for operation in plan.operations:
+            key = (operation.verb.value, "error" if operation.subject in failed else "ok")
+            self._operations[key] = self._operations.get(key, 0) + 1
+
+    def _fail(self, action: str, problem: Exception) -> ApplyResult:
+        code = "timeout" if isinstance(problem, TimeoutError) else type(problem).__name__
+        text = str(problem) or f"no answer within {DEADLINE_S:g} s"
+        if not isinstance(problem, NetqosError):
+            self._log.exception("backend_failed", action=action)
+        hint = problem.hint if isinstance(problem, NetqosError) else "the daemon tries again; see its log"
+        self._problem = error(
+            "backend-failed", f"backend {self.backend.name}", f"{action}: {text}", hint=hint
+        )
+        operation = Operation(verb=Verb.CHANGE, subject=f"backend {self.backend.name}", detail=action)
+        self._result = ApplyResult(failures=(Failure(operation=operation, code=code, message=text),))
+        return self._result
+
+    def _state(self) -> str:
+        if self._capabilities is not None and not self.is_available:
+            return "unavailable"
+        if self._problem is not None or (self._result is not None and not self._result.ok):
+            return "failing"
+        if self._backoff.held(self._clock.monotonic()):
+            return "backing-off"
+        return "off" if self._settled in (None, NOTHING) else "ok"
+
+    def _findings(self) -> tuple[Finding, ...]:
+        capability = self._capabilities.findings if self._capabilities is not None else ()
+        failed = tuple(
+            error("not-applied", failure.operation.subject, f"{failure.code}: {failure.message}")
+            for failure in (self._result.failures if self._result is not None else ())
+        )
+        problem = (self._problem,) if self._problem is not None else failed
+        return (*capability, *self._plan_findings, *problem, *self._fights())
+
+    def _fights(self) -> tuple[Finding, ...]:
+        now_s = self._clock.monotonic()
+        return tuple(
+            error(
+                "repair-backoff",
+                subject,
+                f"somebody keeps changing it; next repair in {until_s - now_s:.0f} s",
+                hint="find out who else configures this device, or switch this backend off",
+            )
+            for subject, until_s in self._backoff.held(now_s).items()
+        )
+
+
+def _not_settling(plan: Plan) -> Failure:
+    first = plan.operations[0]
+    return Failure(
+        operation=first, code="not-settling", message=f"still to do after {ROUNDS} rounds: {first.detail}"
+    )
