@@ -13,7 +13,7 @@ from fractions import Fraction
 
 from netqos.model.health import Finding
 from netqos.model.ids import CgroupPath, IfName, PodUid
-from netqos.model.levels import Level, PerDirection, PerLevel
+from netqos.model.levels import Direction, Level, PerDirection, PerLevel
 from netqos.model.rules import Rule
 
 
@@ -44,7 +44,8 @@ class LevelPolicy:
 class NodePolicy:
     """One source's policy in normal form, whatever shape it was written in (contract 1.4, 1.6).
 
-    `invalid` names the levels whose text was rejected: they keep their own last good values.
+    `invalid` names the levels whose text was rejected: they keep their own last good values. `invalid_total` names
+    the directions whose total was rejected: the last good one of this source counts, else the next source's.
     """
 
     source: str
@@ -52,6 +53,7 @@ class NodePolicy:
     total: PerDirection[int | None] = NO_LIMITS
     levels: PerLevel[LevelPolicy] = field(default=PerLevel(LevelPolicy(), LevelPolicy(), LevelPolicy()))
     invalid: frozenset[Level] = frozenset()
+    invalid_total: frozenset[Direction] = frozenset()
     backends: tuple[str, ...] | None = None
 
 
