@@ -6,7 +6,6 @@ by the kernel. So neither an answering program nor this one's wake-up counts, wh
 
 from __future__ import annotations
 
-import contextlib
 import math
 import os
 import select
@@ -28,23 +27,29 @@ _LINGER_S = 1.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delays:
-    """Times of the requests that were answered, in seconds, in order, and the number of those that were not.
+    """Times of the requests that were answered, in seconds, and when each was sent; moments are time.monotonic's.
 
-    `sent_at_s` are the moments (time.monotonic) of the answered ones.
+    `lost_at_s` holds the moments of those that were not answered.
     """
 
     seconds: tuple[float, ...]
     sent_at_s: tuple[float, ...]
-    lost: int = 0
+    lost_at_s: tuple[float, ...] = ()
+
+    @property
+    def lost(self) -> int:
+        """The number of requests without an answer."""
+        return len(self.lost_at_s)
 
     def between(self, start_s: float, end_s: float) -> Delays:
-        """Those sent within a time; losses are not told apart by time and stay out."""
-        kept = [
-            (delay, at)
-            for delay, at in zip(self.seconds, self.sent_at_s, strict=True)
-            if start_s <= at < end_s
-        ]
-        return Delays(seconds=tuple(delay for delay, _ in kept), sent_at_s=tuple(at for _, at in kept))
+        """Those sent within a time."""
+        answered = zip(self.seconds, self.sent_at_s, strict=True)
+        kept = [(delay, at) for delay, at in answered if start_s <= at < end_s]
+        return Delays(
+            seconds=tuple(delay for delay, _ in kept),
+            sent_at_s=tuple(at for _, at in kept),
+            lost_at_s=tuple(at for at in self.lost_at_s if start_s <= at < end_s),
+        )
 
     def percentile_s(self, percent: float) -> float:
         """Nearest rank; a lost request counts as infinitely long."""
@@ -84,12 +89,11 @@ def _echo(address: str, count: int, interval_s: float) -> Delays:
         raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
         raw.connect((address, 0))
         sent, got = _exchange(raw, count, interval_s)
-    answered = sorted(got)
     offset_s = time.time() - time.monotonic()
     return Delays(
-        seconds=tuple(got[number] - sent[number] for number in answered),
-        sent_at_s=tuple(sent[number] - offset_s for number in answered),
-        lost=count - len(answered),
+        seconds=tuple(got[number] - sent[number] for number in sent if number in got),
+        sent_at_s=tuple(sent[number] - offset_s for number in sent if number in got),
+        lost_at_s=tuple(sent[number] - offset_s for number in sent if number not in got),
     )
 
 
@@ -114,7 +118,7 @@ def _receive(raw: socket.socket, identity: int, got: dict[int, float], *, until_
     """Take answers until a moment; the kernel's stamp of an arrival is on the clock of time.time."""
     while select.select([raw], [], [], max(0.0, until_s - time.monotonic()))[0]:
         data, ancillary, _, _ = raw.recvmsg(256, 64)
-        kind, _, _, own, number = struct.unpack_from("!BBHHH", data, (data[0] & 15) * 4)
+        kind, _, _, own, _, number = struct.unpack_from("!BBHHHI", data, (data[0] & 15) * 4)
         if kind == _ECHO_REPLY and own == identity and ancillary:
             seconds, nanoseconds = struct.unpack("qq", ancillary[0][2])
             got.setdefault(number, seconds + nanoseconds * 1e-9)
@@ -122,7 +126,7 @@ def _receive(raw: socket.socket, identity: int, got: dict[int, float], *, until_
 
 def _request(identity: int, number: int) -> bytes:
     head = struct.pack("!BBHHH", _ECHO_REQUEST, 0, 0, identity, number & 0xFFFF)
-    body = bytes(_PAYLOAD)
+    body = struct.pack("!I", number) + bytes(_PAYLOAD - 4)
     total = sum(struct.unpack(f"!{(len(head) + len(body)) // 2}H", head + body))
     total = (total >> 16) + (total & 0xFFFF)
     checksum = ~(total + (total >> 16)) & 0xFFFF
@@ -131,15 +135,19 @@ def _request(identity: int, number: int) -> bytes:
 
 def _connects(place: tuple[str, int], count: int, interval_s: float, timeout_s: float) -> Delays:
     seconds: list[float] = []
-    moments: list[float] = []
+    reached: list[float] = []
+    lost: list[float] = []
     for _ in range(count):
         start_s = time.monotonic()
-        with contextlib.suppress(OSError):
+        try:
             socket.create_connection(place, timeout=timeout_s).close()
+        except OSError:
+            lost.append(start_s)
+        else:
             seconds.append(time.monotonic() - start_s)
-            moments.append(start_s)
+            reached.append(start_s)
         time.sleep(interval_s)
-    return Delays(seconds=tuple(seconds), sent_at_s=tuple(moments), lost=count - len(seconds))
+    return Delays(seconds=tuple(seconds), sent_at_s=tuple(reached), lost_at_s=tuple(lost))
 
 
 def _serve(server: socket.socket) -> None:
@@ -153,5 +161,5 @@ def merged(parts: Sequence[Delays]) -> Delays:
     return Delays(
         seconds=tuple(delay for part in parts for delay in part.seconds),
         sent_at_s=tuple(at for part in parts for at in part.sent_at_s),
-        lost=sum(part.lost for part in parts),
+        lost_at_s=tuple(at for part in parts for at in part.lost_at_s),
     )
