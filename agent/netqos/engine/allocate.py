@@ -68,6 +68,12 @@ def needs_bps(
     return PerLevel(need(Level.L0), need(Level.L1), need(Level.L2))
 
 
+def shares_bps(*, total_bps: int, bands: PerLevel[Band], needs: PerLevel[int]) -> PerLevel[int]:
+    """What each level gets of a direction when it wants `needs` (at most its ceiling): give_i of contract 3."""
+    wanted = PerLevel(*(min(need, band.ceiling_bps) for need, band in zip(needs, bands, strict=True)))
+    return _give(total_bps, wanted, bands.map(lambda band: band.guarantee_bps))
+
+
 def l0_floor_bps(band: Band) -> int:
     """The least that L0's ceiling may become: its guarantee, or the floor where that is more, within its ceiling."""
     return min(max(band.guarantee_bps, L0_FLOOR_BPS), band.ceiling_bps)

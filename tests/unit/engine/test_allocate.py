@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from netqos.engine.allocate import Allocation, allocate, unrestricted
+from netqos.engine.allocate import Allocation, allocate, shares_bps, unrestricted
 from netqos.model.desired import Band
 from netqos.model.levels import PerLevel
 from netqos.model.traffic import Reason
@@ -111,3 +111,17 @@ def test_headroom_does_not_drift_by_a_bit() -> None:
         headroom=0.1,
     )
     assert allocation.ceilings_bps.l0 == 10**15 - 330 - 330
+
+
+@pytest.mark.parametrize(
+    ("needs", "shares"),
+    [
+        ((0, 0, 2000), (0, 0, 1000)),
+        ((0, 2000, 2000), (0, 800, 200)),
+        ((2000, 2000, 2000), (500, 300, 200)),
+        ((100, 2000, 2000), (100, 700, 200)),
+        ((0, 2000, 50), (0, 800, 50)),
+    ],
+)
+def test_shares_of_a_full_link(needs: tuple[int, int, int], shares: tuple[int, int, int]) -> None:
+    assert shares_bps(total_bps=1000 * M, bands=BANDS, needs=per_level(needs)) == per_level(shares)
