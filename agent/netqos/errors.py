@@ -29,7 +29,7 @@ class NetqosError(Exception):
 
 
 class Rejected(NetqosError):
-    """The input is wrong; nothing of it was applied. `problems` lists all that is wrong with it, where there is more."""
+    """The input is wrong; nothing of it was applied. `problems` lists them one by one where there are several."""
 
     def __init__(
         self, message: str, *, subject: str = "", hint: str = "", problems: tuple[str, ...] = ()

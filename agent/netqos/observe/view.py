@@ -55,7 +55,10 @@ class LoopView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentView:
-    """Everything that status shows. `now_s` is the monotonic time of the view; `composition` None: nothing composed yet."""
+    """Everything that status shows.
+
+    `now_s` is the monotonic time of the view; `composition` None: nothing composed yet.
+    """
 
     version: str
     node: str

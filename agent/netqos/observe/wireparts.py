@@ -1,0 +1,189 @@
+"""From the model's values to the wire's: the parts that several resources share. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from netqos.backend import LeafCounters
+from netqos.model.composed import Choice, PodView
+from netqos.model.health import Finding
+from netqos.model.ids import PodUid
+from netqos.model.inputs import Override
+from netqos.model.levels import Direction, Level, PerLevel
+from netqos.model.plan import ApplyResult, Plan
+from netqos.model.rules import IpMatch, Match, Rule
+from netqos.model.traffic import Decision
+from netqos.observe import statuswire as wire
+from netqos.observe.enforced import Enforcement
+from netqos.observe.moment import Moment
+from netqos.observe.view import AgentView
+
+_LEVELS: tuple[wire.LevelName, ...] = ("L0", "L1", "L2")
+
+
+def way(direction: Direction) -> wire.Way:
+    """`tx` or `rx`."""
+    return "tx" if direction is Direction.TX else "rx"
+
+
+def word(direction: Direction) -> wire.Word:
+    """`egress` or `ingress`."""
+    return "egress" if direction is Direction.TX else "ingress"
+
+
+def level_name(level: Level) -> wire.LevelName:
+    """`L0`, `L1` or `L2`."""
+    return _LEVELS[level.value]
+
+
+def by_level(values: PerLevel[wire.T]) -> dict[wire.LevelName, wire.T]:
+    """The three values by name."""
+    return dict(zip(_LEVELS, values, strict=True))
+
+
+def findings(found: Iterable[Finding]) -> list[wire.FindingWire]:
+    """Findings in their order."""
+    return [
+        wire.FindingWire(
+            code=one.code,
+            severity=one.severity.value,
+            subject=one.subject,
+            message=one.message,
+            hint=one.hint,
+        )
+        for one in found
+    ]
+
+
+def decision(made: Decision, moment: Moment) -> wire.DecisionWire:
+    """One tick of one unit."""
+    return wire.DecisionWire(
+        device=made.unit.device,
+        direction=way(made.unit.direction),
+        at_s=round(made.at_s, 6),
+        unix_s=round(moment.unix_s(made.at_s), 6),
+        elapsed_s=round(made.elapsed_s, 6),
+        contention=made.contention,
+        rates_bps=by_level(made.rates_bps),
+        ceilings_bps=by_level(made.ceilings_bps),
+        backlogged=by_level(made.backlogged),
+        reason=reason_code(made),
+        reason_text=made.reason.value,
+        changed=made.changed,
+    )
+
+
+def reason_code(made: Decision) -> str:
+    """The reason's stable name, kebab-case."""
+    return made.reason.name.lower().replace("_", "-")
+
+
+def result(done: ApplyResult) -> wire.ResultWire:
+    """What an apply did."""
+    failures = [
+        wire.FailureWire(
+            verb=one.operation.verb.value,
+            subject=one.operation.subject,
+            detail=one.operation.detail,
+            code=one.code,
+            message=one.message,
+        )
+        for one in done.failures
+    ]
+    return wire.ResultWire(ok=done.ok, applied=done.applied, failures=failures)
+
+
+def plan(made: Plan) -> wire.BackendPlanWire:
+    """What one backend would change."""
+    operations = [
+        wire.OperationWire(verb=one.verb.value, subject=one.subject, detail=one.detail)
+        for one in made.operations
+    ]
+    return wire.BackendPlanWire(backend=made.backend, operations=operations, findings=findings(made.findings))
+
+
+def override(given: Override, view: AgentView, moment: Moment) -> wire.OverrideWire:
+    """An override with the time it has left: whichever of its two clocks ends it first."""
+    pods = view.composition.pods if view.composition is not None else ()
+    left_s = max(0.0, min(given.expires_wall_s - moment.wall_s, given.expires_boot_s - moment.boot_s))
+    return wire.OverrideWire(
+        uid=given.uid,
+        pod=next((pod.full_name for pod in pods if pod.uid == given.uid), None),
+        egress_bps=given.limits.tx,
+        ingress_bps=given.limits.rx,
+        level=level_name(given.level) if given.level is not None else None,
+        expires_in_s=round(left_s, 3),
+        expires_unix_s=round(moment.wall_s + left_s, 3),
+        reason=given.reason,
+        author_uid=given.author_uid,
+    )
+
+
+def pod(
+    shown: PodView,
+    enforcement: Enforcement,
+    counters: Mapping[PodUid, tuple[LeafCounters, ...]] | None = None,
+) -> wire.PodWire:
+    """One pod; counters None means that they were not asked for."""
+    return wire.PodWire(
+        uid=shown.uid,
+        namespace=shown.namespace,
+        name=shown.name,
+        level=level_name(shown.level),
+        level_source=shown.level_source,
+        limits={word(one): _limit(shown, enforcement, one) for one in Direction},
+        addresses=list(shown.addresses),
+        cgroup=shown.cgroup,
+        host_network=shown.host_network,
+        overridden=any(one.uid == shown.uid for one in enforcement.view.overrides),
+        counters=[_counters(one) for one in counters.get(shown.uid, ())] if counters is not None else None,
+        findings=findings(shown.findings),
+    )
+
+
+def choices(considered: Iterable[Choice]) -> list[wire.ChoiceWire]:
+    """Inputs in the order of precedence."""
+    return [
+        wire.ChoiceWire(source=one.source, value=one.value, verdict=one.verdict, reason=one.reason)
+        for one in considered
+    ]
+
+
+def rule(asked: Rule, direction: Direction) -> wire.RuleWire:
+    """A rule inside a pod."""
+    return wire.RuleWire(
+        direction=word(direction),
+        matches=[_match(one) for one in asked.matches],
+        level=level_name(asked.level) if asked.level is not None else None,
+        dscp=asked.dscp,
+        minimum_bps=asked.minimum_bps,
+        maximum_bps=asked.maximum_bps,
+    )
+
+
+def _limit(shown: PodView, enforcement: Enforcement, direction: Direction) -> wire.LimitWire:
+    given, verdict = shown.limits[direction], enforcement.limit(shown, direction)
+    return wire.LimitWire(
+        bps=given.bps, source=given.source, enforced_by=list(verdict.by), not_enforced=verdict.obstacle
+    )
+
+
+def _counters(read: LeafCounters) -> wire.CounterWire:
+    return wire.CounterWire(
+        direction=way(read.direction),
+        sent_bytes=read.sent_bytes,
+        sent_packets=read.sent_packets,
+        drops=read.drops,
+        backlog_bytes=read.backlog_bytes,
+        where=read.where,
+    )
+
+
+def _match(asked: Match) -> str:
+    if isinstance(asked, IpMatch):
+        return "ip " + (", ".join(asked.networks) or "any")
+    ranges = ",".join(
+        str(one.low) if one.low == one.high else f"{one.low}-{one.high}" for one in asked.ranges
+    )
+    protocol = f"{asked.protocol.value} " if asked.protocol is not None else ""
+    return f"{protocol}port {asked.expression or ranges}"

@@ -1,0 +1,376 @@
+"""A whole view of a busy node, with every kind of thing in it, and an agent that holds one."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping
+from dataclasses import replace
+
+from netqos.backend import Capabilities, LeafCounters
+from netqos.errors import Rejected
+from netqos.model.composed import EMPTY_LAST_GOOD, AppliedLimit, Choice, Composition, PodView
+from netqos.model.desired import DesiredPod, DesiredState
+from netqos.model.health import Finding, error, info, warning
+from netqos.model.ids import IfName, PodUid
+from netqos.model.inputs import Freshness, Override, SourceState
+from netqos.model.levels import Direction, Level, PerDirection, PerLevel
+from netqos.model.plan import ApplyResult, Failure, Operation, Plan, Verb
+from netqos.model.quantities import parse_limit
+from netqos.model.rules import IpMatch, PortMatch, PortRange, Protocol, Rule
+from netqos.model.traffic import Decision, Reason, Unit
+from netqos.observe.view import AgentView, BackendView, LoopView, OverrideRequest
+from netqos.testing import states
+from netqos.testing.clock import FakeClock
+
+M = 1_000_000
+CLOCK = FakeClock()
+
+WEB, DB, CRUNCH, HOSTILE = (
+    states.pod_uid(name) for name in ("web", "prod/db", "batch/crunch", "prod/hostile")
+)
+
+RULE = Rule(
+    matches=(
+        IpMatch(networks=("10.0.0.0/8",)),
+        PortMatch(ranges=(PortRange(low=80, high=80),), protocol=Protocol.TCP, expression="=80"),
+    ),
+    level=Level.L1,
+    dscp=46,
+    minimum_bps=1 * M,
+    maximum_bps=5 * M,
+)
+
+DESIRED = states.node(
+    (
+        states.pod("web", Level.L0, addresses=("10.88.0.10", "fd00:88::10"), tx_bps=80 * M),
+        states.pod("prod/db", Level.L1, addresses=("10.88.0.11",)),
+        states.pod(
+            "batch/crunch",
+            Level.L2,
+            addresses=("10.88.0.12",),
+            tx_bps=50 * M,
+            rx_bps=20 * M,
+            rules=PerDirection(tx=(RULE,), rx=()),
+        ),
+        states.pod("prod/hostile", Level.L2, cgroup=None, rx_bps=7 * M),
+    )
+)
+
+EVIL = "\x1b[2J\x1b]0;owned\x07 \u202e10M\n"
+"""What a hostile annotation would like to do to a terminal."""
+
+
+def view_of(pod: DesiredPod, source: str, *findings: Finding, egress: str = "", ingress: str = "") -> PodView:
+    """A pod's view that agrees with what is desired of it."""
+    namespace, _, name = pod.name.rpartition("/")
+    return PodView(
+        uid=pod.uid,
+        namespace=namespace,
+        name=name,
+        level=pod.level,
+        level_source=source,
+        level_choices=(
+            Choice(source="override", value="", verdict="absent"),
+            Choice(source=source, value=pod.level.name.lower(), verdict="used"),
+            Choice(
+                source="kubernetes class",
+                value="Burstable",
+                verdict="shadowed",
+                reason=f"{source} comes first",
+            ),
+        ),
+        limits=PerDirection(
+            tx=_limit(pod.limits_bps.tx, egress or "default"),
+            rx=_limit(pod.limits_bps.rx, ingress or "default"),
+        ),
+        addresses=pod.addresses,
+        cgroup=pod.cgroup,
+        host_network=pod.host_network,
+        findings=findings,
+    )
+
+
+def _limit(bps: int | None, source: str) -> AppliedLimit:
+    choices = (
+        Choice(
+            source="annotation koordinator.sh/networkQOS",
+            value=EVIL,
+            verdict="rejected",
+            reason="no quantity",
+        ),
+        Choice(source=source, value="" if bps is None else str(bps), verdict="used"),
+    )
+    return AppliedLimit(bps=bps, source=source, choices=choices)
+
+
+BAD_VALUE = warning(
+    "bad-limit", "pod prod/hostile", f"egress-bandwidth {EVIL!r} is no quantity", hint="write it as 10M"
+)
+PODS = (
+    view_of(DESIRED.pods[0], "workload", egress="workload"),
+    view_of(DESIRED.pods[1], "label koordinator.sh/qosClass"),
+    view_of(
+        DESIRED.pods[2],
+        "kubernetes class",
+        egress="annotation koordinator.sh/egress-bandwidth",
+        ingress="annotation kubernetes.io/ingress-bandwidth",
+    ),
+    view_of(DESIRED.pods[3], "kubernetes class", BAD_VALUE, ingress="override"),
+)
+
+UNIT = Unit(Direction.TX, IfName("up0"))
+DECISION = Decision(
+    unit=UNIT,
+    at_s=999.9,
+    elapsed_s=0.02,
+    rates_bps=PerLevel(612 * M, 201_500_000, 98 * M),
+    backlogged=PerLevel(True, False, True),
+    contention=True,
+    ceilings_bps=PerLevel(600 * M, 800 * M, 1000 * M),
+    reason=Reason.NEEDS_OF_OTHERS,
+    changed=True,
+)
+
+TC = BackendView(
+    name="tc",
+    state="ok",
+    capabilities=Capabilities(available=True, enforces=frozenset({Direction.TX}), lends=True, rules=False),
+    last_result=ApplyResult(applied=14),
+    last_applied_s=940.0,
+    findings=(info("ingress-not-shaped", "backend tc", "ingress is not shaped by this version"),),
+    operations={("create", "ok"): 14, ("change", "error"): 1},
+    repairs=2,
+)
+TERWAY = BackendView(
+    name="terway",
+    state="unavailable",
+    capabilities=Capabilities(
+        available=False,
+        findings=(
+            error("no-net-cls", "backend terway", "this node has no net_cls", hint="use the tc backend"),
+        ),
+    ),
+    findings=(error("no-net-cls", "backend terway", "this node has no net_cls", hint="use the tc backend"),),
+)
+FILES = BackendView(
+    name="published",
+    state="ok",
+    capabilities=Capabilities(available=True, limits=False),
+    last_result=ApplyResult(applied=2),
+    last_applied_s=941.0,
+    operations={("create", "ok"): 2},
+)
+
+OVERRIDE = Override(
+    uid=HOSTILE,
+    limits=PerDirection(tx=None, rx=7 * M),
+    level=None,
+    expires_wall_s=1_700_000_600.0,
+    expires_boot_s=5_500.0,
+    boot_id="boot-1",
+    reason="load test",
+    author_uid=0,
+)
+
+NOTES = (
+    warning(
+        "total-far-from-speed", "eth0", "the total 1G is above the speed 100M", hint="check node.bandwidth"
+    ),
+    error("direct-packets", "up0", "12 packets bypassed the classes", hint="see docs/cli.md"),
+)
+
+
+def view(**changes: object) -> AgentView:
+    """The busy node; keywords replace fields."""
+    whole = AgentView(
+        version="0.1.0",
+        node="worker-1",
+        started_s=400.0,
+        now_s=1_000.0,
+        ready=True,
+        composition=composition(DESIRED, PODS),
+        sources={
+            "file": SourceState(freshness=Freshness.FRESH, since_s=999.8),
+            "nodeslo": SourceState(freshness=Freshness.WAITING),
+            "pods": SourceState(freshness=Freshness.STALE, since_s=880.0, detail="server not reachable"),
+        },
+        backends={"tc": TC, "terway": TERWAY, "published": FILES},
+        loop=LoopView(
+            decisions={UNIT: DECISION},
+            ticks=12_345,
+            late_p99_s=0.0004,
+            late_max_s=0.012,
+            duration_p99_s=0.0002,
+            contention_s={UNIT: 61.5},
+            writes=77,
+            last_tick_s=999.9,
+        ),
+        overrides=(OVERRIDE,),
+        findings=NOTES,
+    )
+    return replace(whole, **changes)  # type: ignore[arg-type]
+
+
+def composition(desired: DesiredState, pods: tuple[PodView, ...]) -> Composition:
+    return Composition(
+        desired=desired,
+        total_sources=PerDirection(tx="nodeslo", rx="speed of up0"),
+        pods=pods,
+        findings=NOTES,
+        last_good=EMPTY_LAST_GOOD,
+    )
+
+
+EMPTY = AgentView(
+    version="0.1.0",
+    node="worker-1",
+    started_s=999.0,
+    now_s=1_000.0,
+    ready=False,
+    composition=None,
+    sources={"file": SourceState(freshness=Freshness.WAITING)},
+    backends={},
+    loop=LoopView(),
+    overrides=(),
+    findings=(),
+)
+
+PLAN = (
+    Plan(
+        backend="tc",
+        operations=(
+            Operation(verb=Verb.CREATE, subject="class 4e51:1001 on up0", detail="rate 80M ceil 80M"),
+            Operation(verb=Verb.CHANGE, subject="class 4e51:11 on up0", detail="ceil 10M -> 20M"),
+            Operation(verb=Verb.DELETE, subject="class 4e51:1002 on up0"),
+        ),
+        findings=(info("ingress-not-shaped", "backend tc", "ingress is not shaped by this version"),),
+    ),
+    Plan(backend="published"),
+)
+
+COUNTERS: dict[PodUid, tuple[LeafCounters, ...]] = {
+    WEB: (
+        LeafCounters(
+            direction=Direction.TX,
+            sent_bytes=123_456_789,
+            sent_packets=98_765,
+            drops=12,
+            backlog_bytes=3_000,
+            where="class 4e51:1001 on up0",
+        ),
+    ),
+    CRUNCH: (
+        LeafCounters(
+            direction=Direction.TX,
+            sent_bytes=555,
+            sent_packets=5,
+            drops=0,
+            backlog_bytes=0,
+            where="class 4e51:1003",
+        ),
+    ),
+}
+
+FAILED = ApplyResult(
+    applied=1,
+    failures=(
+        Failure(
+            operation=Operation(verb=Verb.CHANGE, subject="class 4e51:11 on up0", detail="ceil 10M -> 20M"),
+            code="ENOENT",
+            message="no such class",
+        ),
+    ),
+)
+
+
+class SampleAgent:
+    """Obeys the `Agent` protocol over one view; overrides are kept and shown as the real one does."""
+
+    def __init__(self, shown: AgentView | None = None, clock: FakeClock = CLOCK) -> None:
+        self.shown = shown if shown is not None else view()
+        self.clock = clock
+        self.requests: list[tuple[PodUid, OverrideRequest]] = []
+        self.results: dict[str, ApplyResult] = {"tc": ApplyResult(applied=3), "published": ApplyResult()}
+        self.calls: list[str] = []
+        self.ticks: asyncio.Queue[Decision] = asyncio.Queue()
+        self.failure: Exception | None = None
+        self.delay_s = 0.0
+        self.readers = 0
+
+    def view(self) -> AgentView:
+        if self.failure is not None:
+            raise self.failure
+        return self.shown
+
+    def history(self) -> tuple[Decision, ...]:
+        quiet = replace(DECISION, at_s=998.9, contention=False, changed=False, reason=Reason.NO_CONTENTION)
+        return (quiet, DECISION)
+
+    async def stream(self) -> AsyncGenerator[Decision, None]:
+        self.readers += 1
+        try:
+            while True:
+                yield await self.ticks.get()
+        finally:
+            self.readers -= 1
+
+    async def plan(self) -> tuple[Plan, ...]:
+        await self._called("plan")
+        return PLAN
+
+    async def counters(self, pod: PodView) -> tuple[LeafCounters, ...]:
+        await self._called("counters")
+        return COUNTERS.get(pod.uid, ())
+
+    async def all_counters(self) -> Mapping[PodUid, tuple[LeafCounters, ...]]:
+        await self._called("all_counters")
+        return COUNTERS
+
+    async def set_override(self, uid: PodUid, request: OverrideRequest) -> Override:
+        await self._called("set_override")
+        self.requests.append((uid, request))
+        accepted = Override(
+            uid=uid,
+            limits=PerDirection(tx=_parsed(request.egress), rx=_parsed(request.ingress)),
+            level=Level.parse(request.level) if request.level is not None else None,
+            expires_wall_s=self.clock.wall() + request.ttl_s,
+            expires_boot_s=self.clock.boot() + request.ttl_s,
+            boot_id=self.clock.boot_id(),
+            reason=request.reason,
+            author_uid=request.author_uid,
+        )
+        kept = tuple(one for one in self.shown.overrides if one.uid != uid)
+        self.shown = replace(self.shown, overrides=(*kept, accepted))
+        return accepted
+
+    async def delete_override(self, uid: PodUid) -> bool:
+        await self._called("delete_override")
+        kept = tuple(one for one in self.shown.overrides if one.uid != uid)
+        found = len(kept) < len(self.shown.overrides)
+        self.shown = replace(self.shown, overrides=kept)
+        return found
+
+    async def reconcile(self) -> Mapping[str, ApplyResult]:
+        await self._called("reconcile")
+        return self.results
+
+    async def _called(self, name: str) -> None:
+        self.calls.append(name)
+        if self.delay_s:
+            await asyncio.sleep(self.delay_s)
+        if self.failure is not None:
+            raise self.failure
+
+
+def _parsed(text: str | None) -> int | None:
+    if text is None:
+        return None
+    try:
+        return parse_limit(text)
+    except Rejected as problem:
+        raise Rejected(
+            problem.message,
+            subject="override",
+            hint=problem.hint,
+            problems=(problem.message, "and a second problem"),
+        ) from None
