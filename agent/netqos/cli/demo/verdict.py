@@ -1,0 +1,172 @@
+"""From what was recorded to whether the promises were kept. Pure.
+
+A phase is judged from `GRACE_S` after its start: TCP needs a moment to find its new share, and how long it took is told
+apart (`settled_after_s`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from netqos.cli.demo.scenario import GREEDY, Phase, Promise, Scenario
+from netqos.model.levels import Level
+from netqos.testing.analysis import Series, Windows, settled_after_s, summarize
+from netqos.testing.probes import Delays
+
+GRACE_S = 1.0
+LEAST = 0.95
+"""The worst second must reach this part of the promise."""
+MOST = 1.02
+"""The best second may reach this multiple of the ceiling, and a burst of one large packet beside it."""
+BURST_BITS = 8 * 64 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """When a phase really was; moments are those of time.monotonic."""
+
+    phase: Phase
+    start_s: float
+    end_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recording:
+    """Everything that was measured: bytes by workload at the receiver, and the small requests' delays."""
+
+    spans: tuple[Span, ...]
+    series: Series
+    delays: Delays
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LevelResult:
+    """What one level was promised in a phase, what it got, and what is wrong with that (empty: kept)."""
+
+    promise: Promise
+    measured: Windows
+    broken: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PhaseResult:
+    """One phase. `settled_after_s` None: some level left its 10 percent again until the end."""
+
+    span: Span
+    levels: Mapping[Level, LevelResult]
+    settled_after_s: float | None
+    delays: Delays
+
+    @property
+    def kept(self) -> bool:
+        """Whether every level got what it was promised."""
+        return not any(result.broken for result in self.levels.values())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """The whole demo."""
+
+    scenario: Scenario
+    phases: tuple[PhaseResult, ...]
+
+    @property
+    def kept(self) -> bool:
+        """Whether every promise was kept in every phase."""
+        return all(phase.kept for phase in self.phases)
+
+
+def judge(scenario: Scenario, recording: Recording) -> Verdict:
+    """Compare what was measured with what was promised."""
+    return Verdict(
+        scenario=scenario, phases=tuple(_judge_phase(scenario, recording, span) for span in recording.spans)
+    )
+
+
+def settle_bin_s(smallest_bps: int) -> float:
+    """The width of the bins in which a rate is looked at: with one large packet more it stays within 10 percent."""
+    if smallest_bps >= 50_000_000:
+        return 0.1
+    return 0.2 if smallest_bps >= 20_000_000 else 0.5
+
+
+def _judge_phase(scenario: Scenario, recording: Recording, span: Span) -> PhaseResult:
+    promises = scenario.promises(span.phase)
+    shares = {GREEDY[level].name: promise.share_bps for level, promise in promises.items()}
+    judged = recording.series.between(span.start_s + GRACE_S, span.end_s)
+    return PhaseResult(
+        span=span,
+        levels={level: _judge_level(promise, judged, level) for level, promise in promises.items()},
+        settled_after_s=settled_after_s(
+            recording.series,
+            shares,
+            start_s=span.start_s,
+            end_s=span.end_s,
+            width_s=settle_bin_s(min(shares.values())),
+        ),
+        delays=recording.delays.between(span.start_s, span.end_s),
+    )
+
+
+def _judge_level(promise: Promise, judged: Series, level: Level) -> LevelResult:
+    measured = summarize(judged, GREEDY[level].name)
+    broken = ""
+    if measured.worst_bps < LEAST * promise.share_bps:
+        broken = f"its worst second is under {LEAST:.0%} of its promise"
+    elif measured.best_bps > MOST * promise.ceiling_bps + BURST_BITS:
+        broken = f"its best second is over {MOST:.0%} of its ceiling"
+    return LevelResult(promise=promise, measured=measured, broken=broken)
+
+
+def as_json(verdict: Verdict) -> dict[str, object]:
+    """The verdict for programs: bits per second, seconds, milliseconds where the key says so."""
+    start_s = verdict.phases[0].span.start_s if verdict.phases else 0.0
+    return {
+        "version": 1,
+        "kept": verdict.kept,
+        "total_bps": verdict.scenario.total_bps,
+        "levels": {
+            level.name: {"guarantee_bps": band.guarantee_bps, "ceiling_bps": band.ceiling_bps}
+            for level, band in zip(Level, verdict.scenario.bands, strict=True)
+        },
+        "phases": [_phase_json(phase, start_s) for phase in verdict.phases],
+    }
+
+
+def _phase_json(phase: PhaseResult, start_s: float) -> dict[str, object]:
+    delays = phase.delays
+    return {
+        "title": phase.span.phase.title,
+        "start_s": round(phase.span.start_s - start_s, 3),
+        "end_s": round(phase.span.end_s - start_s, 3),
+        "kept": phase.kept,
+        "settled_after_s": _rounded(phase.settled_after_s),
+        "levels": {level.name: _level_json(result) for level, result in phase.levels.items()},
+        "request_ms": {
+            "count": len(delays.seconds),
+            "lost": delays.lost,
+            **{f"p{rank}": _milliseconds(delays, rank) for rank in (50, 99)},
+        },
+    }
+
+
+def _level_json(result: LevelResult) -> dict[str, object]:
+    return {
+        "promised_bps": result.promise.share_bps,
+        "ceiling_bps": result.promise.ceiling_bps,
+        "mean_bps": round(result.measured.mean_bps),
+        "worst_second_bps": round(result.measured.worst_bps),
+        "best_second_bps": round(result.measured.best_bps),
+        "broken": result.broken or None,
+    }
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 3)
+
+
+def _milliseconds(delays: Delays, percent: float) -> float | None:
+    """None where nothing was answered in time: JSON has no infinity."""
+    milliseconds = delays.percentile_s(percent) * 1000
+    return round(milliseconds, 3) if milliseconds < 1e9 else None

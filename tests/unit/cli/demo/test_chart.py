@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+from xml.etree import ElementTree as ET
+
+from netqos.cli.demo.chart import HEIGHT, WIDTH, draw
+from netqos.cli.demo.verdict import Recording, judge
+from netqos.model.levels import Level
+from tests.unit.cli.demo.demodata import SCENARIO, record
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def drawn(recording: Recording) -> ET.Element:
+    return ET.fromstring(draw(judge(SCENARIO, recording), recording))
+
+
+def texts(picture: ET.Element) -> list[str]:
+    return [element.text or "" for element in picture.iter(f"{SVG}text")]
+
+
+def test_every_point_lies_in_the_picture() -> None:
+    wild = {(number, level): 3.0 for number in range(5) for level in Level}
+    for recording in (record(), record(scale=wild)):
+        lines = list(drawn(recording).iter(f"{SVG}polyline"))
+        assert len(lines) == 3
+        for line in lines:
+            points = [tuple(map(float, pair.split(","))) for pair in line.attrib["points"].split()]
+            assert len(points) == 125
+            assert all(0 <= x <= WIDTH and 0 <= y <= HEIGHT for x, y in points)
+
+
+def test_each_promise_is_a_dashed_line_where_the_rate_should_be() -> None:
+    picture = drawn(record())
+    promises = [path.attrib["d"] for path in picture.iter(f"{SVG}path") if path.get("class") == "promise"]
+    assert len(promises) == 1 + sum(len(phase.greedy) for phase in SCENARIO.phases)  # one is the legend's
+    rate = next(line for line in picture.iter(f"{SVG}polyline") if line.get("stroke") == "#d55e00")
+    first_point = rate.attrib["points"].split()[0].split(",")
+    assert promises[1].split()[1].split("H")[0] == first_point[1]
+
+
+def test_the_picture_tells_phases_levels_and_measured_rates() -> None:
+    told = texts(drawn(record()))
+    assert "Three greedy workloads, one of each level, on an uplink of 1000 Mbit/s" in told
+    for text in (
+        "L2 alone fills the link",
+        "L0 stops",
+        "L0  web",
+        "L1  api",
+        "L2  batch",
+        "settled at once",
+        "800.0",
+    ):
+        assert text in told
+
+
+def test_a_phase_that_never_settled_says_so() -> None:
+    assert texts(drawn(record(scale={(2, Level.L0): 1.3}))).count("not settled") == 1
+
+
+def test_numbers_of_levels_close_together_do_not_touch() -> None:
+    picture = drawn(record(scale={(2, Level.L1): 0.7}))  # L1 at 210 beside L2 at 200
+    numbers = [element for element in picture.iter(f"{SVG}text") if element.get("style")]
+    in_the_third_phase = [element for element in numbers if element.attrib["x"] == "502.0"]
+    places = {element.text: float(element.attrib["y"]) for element in in_the_third_phase}
+    assert set(places) == {"500.0", "210.0", "200.0"}
+    assert places["200.0"] - places["210.0"] > 15

@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from netqos.cli.demo.verdict import as_json, judge, settle_bin_s
+from netqos.model.levels import Level
+from tests.unit.cli.demo.demodata import SCENARIO, M, record
+
+
+def broken(scale: dict[tuple[int, Level], float]) -> list[tuple[int, str, str]]:
+    verdict = judge(SCENARIO, record(scale=scale))
+    return [
+        (number, level.name, result.broken)
+        for number, phase in enumerate(verdict.phases)
+        for level, result in phase.levels.items()
+        if result.broken
+    ]
+
+
+def test_exact_shares_keep_every_promise() -> None:
+    verdict = judge(SCENARIO, record())
+    assert verdict.kept
+    assert [phase.settled_after_s for phase in verdict.phases] == [0.0] * 5
+
+
+@pytest.mark.parametrize(
+    ("scale", "found"),
+    [
+        ({(1, Level.L1): 0.96}, []),
+        ({(1, Level.L1): 0.94}, [(1, "L1", "its worst second is under 95% of its promise")]),
+        ({(2, Level.L1): 1.5}, []),  # more than promised is fine below the ceiling
+        ({(1, Level.L1): 1.03}, [(1, "L1", "its best second is over 102% of its ceiling")]),
+        ({(4, Level.L2): 1.2}, [(4, "L2", "its best second is over 102% of its ceiling")]),
+    ],
+)
+def test_a_promise_is_broken_by_too_little_or_over_the_ceiling(
+    scale: dict[tuple[int, Level], float], found: list[tuple[int, str, str]]
+) -> None:
+    assert broken(scale) == found
+
+
+def test_a_level_that_stays_off_its_promise_never_settles() -> None:
+    verdict = judge(SCENARIO, record(scale={(2, Level.L0): 1.2}))
+    assert [phase.settled_after_s for phase in verdict.phases] == [0.0, 0.0, None, 0.0, 0.0]
+
+
+def test_programs_get_plain_json() -> None:
+    document: dict[str, Any] = json.loads(json.dumps(as_json(judge(SCENARIO, record())), allow_nan=False))
+    assert document["kept"] is True
+    assert document["levels"]["L1"] == {"guarantee_bps": 300 * M, "ceiling_bps": 800 * M}
+    assert document["phases"][1] == {
+        "title": "L1 joins",
+        "start_s": 2.5,
+        "end_s": 5.0,
+        "kept": True,
+        "settled_after_s": 0.0,
+        "levels": {
+            "L1": {
+                "promised_bps": 800 * M,
+                "ceiling_bps": 800 * M,
+                "mean_bps": 800 * M,
+                "worst_second_bps": 800 * M,
+                "best_second_bps": 800 * M,
+                "broken": None,
+            },
+            "L2": {
+                "promised_bps": 200 * M,
+                "ceiling_bps": 1000 * M,
+                "mean_bps": 200 * M,
+                "worst_second_bps": 200 * M,
+                "best_second_bps": 200 * M,
+                "broken": None,
+            },
+        },
+        "request_ms": {"count": 250, "lost": 0, "p50": 0.1, "p99": 0.1},
+    }
+    assert document["phases"][4]["request_ms"] == {"count": 249, "lost": 1, "p50": 0.1, "p99": 0.1}
+
+
+def test_small_rates_are_looked_at_longer() -> None:
+    assert [settle_bin_s(rate * M) for rate in (600, 50, 20, 1)] == [0.1, 0.1, 0.2, 0.5]
