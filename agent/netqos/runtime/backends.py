@@ -6,13 +6,12 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
-import structlog
-
 from netqos.backend import Backend, BackendContext, NftRunner
 from netqos.backend.registry import load
 from netqos.host.files import AtomicFiles
 from netqos.host.state import StateFolder
 from netqos.model.health import Finding
+from netqos.observe.logs import get_logger
 from netqos.settings.values import Settings
 
 
@@ -29,7 +28,7 @@ def make_context(settings: Settings, name: str) -> BackendContext:
         state=StateFolder(Path(settings.paths.state) / "backends" / name),
         files=AtomicFiles(),
         nft=_nft_runner,
-        log=structlog.get_logger(f"netqos.backend.{name}").info,
+        log=get_logger(f"netqos.backend.{name}").info,
         monotonic=time.monotonic,
         cgroup_root=settings.paths.cgroup,
     )

@@ -11,8 +11,6 @@ import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-import structlog
-
 from netqos.backend import Capabilities
 from netqos.engine.compose import compose
 from netqos.engine.pacing import Pacing
@@ -25,6 +23,7 @@ from netqos.model.inputs import NodeFacts, NodePolicy, PodFacts
 from netqos.model.levels import Direction
 from netqos.model.plan import ApplyResult, Plan
 from netqos.model.traffic import Unit
+from netqos.observe.logs import get_logger
 from netqos.runtime.fleet import Fleet
 from netqos.runtime.overrides import OverrideBook
 from netqos.runtime.runner import BackendRunner
@@ -85,7 +84,7 @@ class Reconciler:
         self._composed_from: tuple[object, ...] = ()
         self._waiting: list[asyncio.Future[Mapping[str, ApplyResult]]] = []
         self._event_s: float | None = None
-        self._log = structlog.get_logger("netqos.reconciler")
+        self._log = get_logger("netqos.reconciler")
 
     async def run(self) -> None:
         """Reconcile for ever."""

@@ -9,8 +9,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 
-import structlog
-
 from netqos.backend import Backend, Capabilities, LeafCounters
 from netqos.engine.pacing import RepairBackoff
 from netqos.engine.steer import LoopPolicy
@@ -21,6 +19,7 @@ from netqos.model.health import Finding, error
 from netqos.model.ids import PodUid
 from netqos.model.plan import ApplyResult, Failure, Operation, Plan, Verb
 from netqos.model.traffic import Unit
+from netqos.observe.logs import get_logger
 from netqos.observe.view import BackendView
 from netqos.runtime.fastloop import FastLoop, Grip
 
@@ -39,7 +38,7 @@ class BackendRunner:
         self.loop = loop
         self._policies = policies
         self._clock = clock
-        self._log = structlog.get_logger("netqos.runner").bind(backend=backend.name)
+        self._log = get_logger("netqos.runner").bind(backend=backend.name)
         self._backoff = RepairBackoff()
         self._capabilities: Capabilities | None = None
         self._settled: DesiredState | None = None
@@ -48,6 +47,7 @@ class BackendRunner:
         self._plan_findings: tuple[Finding, ...] = ()
         self._problem: Finding | None = None
         self._look_again = False
+        self._held_back: set[str] = set()
         self._repairs = 0
         self._operations: dict[tuple[str, str], int] = {}
 
@@ -73,6 +73,8 @@ class BackendRunner:
         """Whether something may have changed behind us since the last reconcile."""
         if self._settled is None:
             return False
+        if self._held_back and self._held_back != set(self._backoff.held(self._clock.monotonic())):
+            return True
         try:
             async with asyncio.timeout(DEADLINE_S):
                 return not await self.backend.is_untouched()
@@ -164,10 +166,9 @@ class BackendRunner:
         result = await self.backend.apply(plan)
         self._applied_s = self._clock.monotonic()
         self._count(plan, result)
+        self._log.info("applied", operations=len(plan.operations), failures=len(result.failures))
         for operation in plan.operations:
-            self._log.info(
-                "applied", verb=operation.verb.value, subject=operation.subject, detail=operation.detail
-            )
+            self._log.debug(operation.verb.value, subject=operation.subject, detail=operation.detail)
         for failure in result.failures:
             self._log.error(
                 "apply_failed", subject=failure.operation.subject, code=failure.code, why=failure.message
@@ -189,7 +190,8 @@ class BackendRunner:
     def _without_fights(self, plan: Plan) -> Plan:
         now_s = self._clock.monotonic()
         kept = tuple(one for one in plan.operations if not self._backoff.is_held(one.subject, now_s))
-        if len(kept) == len(plan.operations):
+        self._held_back = {one.subject for one in plan.operations} - {one.subject for one in kept}
+        if not self._held_back:
             return plan
         return Plan(
             backend=plan.backend, operations=kept, disturbs_loop=plan.disturbs_loop, findings=plan.findings

@@ -1,0 +1,144 @@
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from netqos.engine.steer import LoopPolicy
+from netqos.errors import Retryable
+from netqos.model.ids import IfName
+from netqos.model.levels import Direction, PerLevel
+from netqos.model.traffic import Unit, UnitSample
+from netqos.runtime.fastloop import FastLoop, Grip
+from netqos.settings.values import LoopSettings
+from netqos.testing import states
+
+UNIT = Unit(Direction.TX, IfName("up0"))
+TOTAL_BPS = 1000 * states.M
+QUICK = LoopSettings(interval_s=0.005, contended_interval_s=0.005)
+
+
+class ScriptedPath:
+    """Counts bytes by a rate that the test sets, and keeps what it was told."""
+
+    lends = True
+    min_interval_s = 0.0
+
+    def __init__(self) -> None:
+        self.rates_bps = PerLevel(0, 0, 0)
+        self.backlogged = False
+        self.ceilings: PerLevel[int] = PerLevel(TOTAL_BPS, 800 * states.M, TOTAL_BPS)
+        self.adjusted: list[PerLevel[int]] = []
+        self.closed = threading.Event()
+        self.broken = False
+        self._started_s = time.monotonic()
+
+    def sample(self) -> tuple[UnitSample, ...]:
+        if self.broken:
+            raise Retryable("device is gone", subject="up0")
+        now_s = time.monotonic()
+        counted = self.rates_bps.map(lambda bps: int(bps * (now_s - self._started_s) / 8))
+        return (UnitSample(unit=UNIT, taken_at_s=now_s, level_bytes=counted, backlogged=self.backlogged),)
+
+    def current_ceilings(self, unit: Unit) -> PerLevel[int] | None:
+        return self.ceilings
+
+    def adjust(self, unit: Unit, ceilings_bps: PerLevel[int]) -> int:
+        self.adjusted.append(ceilings_bps)
+        self.ceilings = ceilings_bps
+        return 1
+
+    def close(self) -> None:
+        self.closed.set()
+
+
+def policy(total_bps: int = TOTAL_BPS) -> LoopPolicy:
+    levels = states.TX.levels
+    assert levels is not None
+    return LoopPolicy(total_bps=total_bps, bands=levels, lends=True, headroom=0.0)
+
+
+@pytest.fixture
+def lost() -> list[str]:
+    return []
+
+
+@pytest.fixture
+def loop(lost: list[str]) -> Iterator[FastLoop]:
+    loop = FastLoop("test", QUICK, on_lost=lost.append)
+    loop.start()
+    yield loop
+    loop.stop()
+
+
+def eventually(check: Callable[[], bool]) -> bool:
+    """Whether `check` becomes true within seconds; the loop is a real thread."""
+    end_s = time.monotonic() + 5
+    while not check() and time.monotonic() < end_s:
+        threading.Event().wait(0.002)
+    return check()
+
+
+def test_a_quiet_unit_is_sampled_but_not_written(loop: FastLoop) -> None:
+    path = ScriptedPath()
+    loop.attach(Grip(path=path, policies={UNIT: policy()}))
+    assert eventually(lambda: loop.view().ticks >= 5)
+    assert path.adjusted == []
+    assert loop.view().decisions[UNIT].contention is False
+
+
+def test_contention_lowers_l0_once_and_its_end_raises_it(loop: FastLoop) -> None:
+    path = ScriptedPath()
+    path.rates_bps, path.backlogged = PerLevel(500 * states.M, 300 * states.M, 200 * states.M), True
+    loop.attach(Grip(path=path, policies={UNIT: policy()}))
+    assert eventually(lambda: bool(path.adjusted))
+    assert path.adjusted[0] == PerLevel(500 * states.M, 800 * states.M, TOTAL_BPS)
+    ticks = loop.view().ticks
+    assert eventually(lambda: loop.view().ticks > ticks + 5)
+    assert (len(path.adjusted), loop.view().writes) == (1, 1)
+    assert loop.view().contention_s[UNIT] > 0
+
+
+def test_ceilings_left_by_an_earlier_daemon_are_put_right(loop: FastLoop) -> None:
+    path = ScriptedPath()
+    path.ceilings = PerLevel(500 * states.M, 800 * states.M, TOTAL_BPS)
+    loop.attach(Grip(path=path, policies={UNIT: policy()}))
+    assert eventually(lambda: bool(path.adjusted))
+    assert path.adjusted == [PerLevel(TOTAL_BPS, 800 * states.M, TOTAL_BPS)]
+
+
+def test_a_lost_path_is_reported_once_and_another_can_be_attached(loop: FastLoop, lost: list[str]) -> None:
+    path = ScriptedPath()
+    path.broken = True
+    loop.attach(Grip(path=path, policies={UNIT: policy()}))
+    assert eventually(lambda: bool(lost))
+    assert (path.closed.is_set(), loop.is_attached, loop.view().last_tick_s) == (True, False, None)
+    loop.attach(Grip(path=ScriptedPath(), policies={UNIT: policy()}))
+    assert eventually(lambda: UNIT in loop.view().decisions)
+    assert lost == ["up0: device is gone"]
+
+
+def test_detaching_closes_the_path_and_stops_ticking(loop: FastLoop) -> None:
+    path = ScriptedPath()
+    loop.attach(Grip(path=path, policies={UNIT: policy()}))
+    assert eventually(lambda: loop.view().ticks > 0)
+    loop.detach()
+    ticks = loop.view().ticks
+    threading.Event().wait(0.05)
+    assert path.closed.is_set()
+    assert loop.view().ticks <= ticks + 1
+    assert dict(loop.policies) == {}
+
+
+def test_an_updated_policy_counts_from_the_next_tick(loop: FastLoop) -> None:
+    path = ScriptedPath()
+    loop.attach(Grip(path=path, policies={UNIT: policy()}))
+    assert eventually(lambda: loop.view().ticks > 1)
+    levels = states.direction(800 * states.M).levels
+    assert levels is not None
+    smaller = LoopPolicy(total_bps=800 * states.M, bands=levels, lends=True, headroom=0.0)
+    loop.update({UNIT: smaller})
+    assert eventually(lambda: bool(path.adjusted))
+    assert path.adjusted[-1].l0 == 800 * states.M

@@ -1,0 +1,121 @@
+from __future__ import annotations
+
+import pytest
+
+from netqos.model.desired import NOTHING
+from netqos.model.plan import ObservedState
+from netqos.runtime.fastloop import FastLoop
+from netqos.runtime.runner import BackendRunner
+from netqos.settings.values import LoopSettings
+from netqos.testing import states
+from netqos.testing.clock import FakeClock
+from netqos.testing.fakes import FakeBackend
+
+WANTED = states.node()
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+@pytest.fixture
+def backend() -> FakeBackend:
+    return FakeBackend()
+
+
+@pytest.fixture
+def runner(backend: FakeBackend, clock: FakeClock) -> BackendRunner:
+    loop = FastLoop("fake", LoopSettings(), on_lost=lambda _reason: None)
+    return BackendRunner(backend, loop, lambda _desired, _capabilities: {}, clock)
+
+
+async def test_the_second_reconcile_writes_nothing(runner: BackendRunner, backend: FakeBackend) -> None:
+    first = await runner.reconcile(WANTED)
+    writes = backend.kernel.writes
+    second = await runner.reconcile(WANTED)
+    assert (first.ok, first.applied) == (True, writes)
+    assert (second.ok, second.applied, backend.kernel.writes) == (True, 0, writes)
+    assert not runner.needs(WANTED)
+    assert runner.view().state == "ok"
+
+
+async def test_a_failed_write_is_told_and_made_good_later(
+    runner: BackendRunner, backend: FakeBackend
+) -> None:
+    backend.kernel.fail_next(10_000)
+    result = await runner.reconcile(WANTED)
+    assert not result.ok
+    assert (runner.needs(WANTED), runner.view().state) == (True, "failing")
+    assert {one.code for one in runner.view().findings} == {"not-applied"}
+    backend.kernel.fail_next(-1)
+    backend.kernel._failures.clear()
+    assert (await runner.reconcile(WANTED)).ok
+    assert (runner.view().state, runner.view().findings) == ("ok", ())
+
+
+async def test_what_is_removed_behind_us_comes_back(runner: BackendRunner, backend: FakeBackend) -> None:
+    await runner.reconcile(WANTED)
+    whole = dict(backend.kernel.things)
+    backend.kernel.behind_your_back()
+    assert await runner.is_drifted()
+    await runner.reconcile(WANTED)
+    assert backend.kernel.things == whole
+    assert (runner.view().repairs, await runner.is_drifted()) == (1, False)
+
+
+async def test_the_third_repair_within_a_minute_backs_off_and_goes_on_later(
+    runner: BackendRunner, backend: FakeBackend, clock: FakeClock
+) -> None:
+    await runner.reconcile(WANTED)
+    whole = dict(backend.kernel.things)
+    key = next(reversed(whole))
+    for _ in range(3):
+        assert backend.kernel.behind_your_back() == key
+        assert await runner.is_drifted()
+        await runner.reconcile(WANTED)
+        clock.advance(5.0)
+    assert key not in backend.kernel.things
+    assert runner.view().state == "backing-off"
+    assert {one.code for one in runner.view().findings} == {"repair-backoff"}
+    assert not await runner.is_drifted()
+    clock.advance(10.0)
+    assert await runner.is_drifted()
+    await runner.reconcile(WANTED)
+    assert backend.kernel.things == whole
+    assert runner.view().state == "ok"
+
+
+async def test_nothing_removes_everything(runner: BackendRunner, backend: FakeBackend) -> None:
+    await runner.reconcile(WANTED)
+    await runner.reconcile(NOTHING)
+    assert backend.kernel.things == {}
+    assert runner.view().state == "off"
+
+
+async def test_an_unavailable_backend_is_asked_again(runner: BackendRunner, backend: FakeBackend) -> None:
+    backend.unavailable = "no such kernel"
+    assert (await runner.reconcile(WANTED)).applied == 0
+    assert (runner.view().state, runner.needs(WANTED)) == ("unavailable", True)
+    backend.unavailable = ""
+    assert (await runner.reconcile(WANTED)).applied > 0
+    assert runner.view().state == "ok"
+
+
+async def test_an_exception_of_the_plugin_is_a_finding(
+    runner: BackendRunner, backend: FakeBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def broken() -> ObservedState:
+        raise KeyError("boom")
+
+    monkeypatch.setattr(backend, "observe", broken)
+    result = await runner.reconcile(WANTED)
+    assert [failure.code for failure in result.failures] == ["KeyError"]
+    assert [one.code for one in runner.view().findings] == ["backend-failed"]
+    assert runner.view().state == "failing"
+
+
+async def test_a_preview_changes_nothing(runner: BackendRunner, backend: FakeBackend) -> None:
+    plan = await runner.preview(WANTED)
+    assert len(plan.operations) > 0
+    assert backend.kernel.things == {}
