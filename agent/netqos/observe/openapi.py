@@ -56,7 +56,7 @@ def _schemas() -> dict[str, Json]:
         schema = TypeAdapter(model).json_schema(ref_template="#/components/schemas/{model}")
         schemas.update(schema.pop("$defs", {}))
         schemas[model.__name__] = schema
-    return {name: _closed(schemas[name]) for name in sorted(schemas)}
+    return {name: _closed(_untitled(schemas[name])) for name in sorted(schemas)}
 
 
 def _models(routes: Iterable[Route]) -> list[type]:
@@ -67,6 +67,15 @@ def _models(routes: Iterable[Route]) -> list[type]:
 def _closed(schema: Json) -> Json:
     """Every model says all of its fields: what is not listed is not sent."""
     return {**schema, "additionalProperties": False}
+
+
+def _untitled(schema: Json) -> Json:
+    """Without the titles that pydantic makes from names: they say nothing more."""
+    return {
+        key: _untitled(value) if isinstance(value, dict) else value
+        for key, value in schema.items()
+        if not (key == "title" and isinstance(value, str))
+    }
 
 
 def _operation(route: Route) -> Json:
