@@ -62,7 +62,7 @@ def test_every_route_is_in_the_document_and_called_here() -> None:
     assert listed - called == {("GET", "/v1/stream"), ("GET", "/v1/openapi.json")}
 
 
-@pytest.mark.parametrize("call", CALLS, ids=lambda call: f"{call[0]} {call[1]}")
+@pytest.mark.parametrize("call", CALLS, ids=[f"{call[0]} {call[1]} {call[4]}" for call in CALLS])
 async def test_every_answer_is_what_the_document_says(call: tuple[str, str, str, str | None, int]) -> None:
     method, target, path, body, status = call
     async with serving() as socket:
