@@ -27,6 +27,8 @@ _PROBES = {
     "vxlan": ("VXLAN", "ip link add probe0 type vxlan id 1 dstport 4789"),
     "macvlan": ("MACVLAN", f"{_VETH} && ip link add link probe0 probe2 type macvlan"),
     "ipvlan": ("IPVLAN", f"{_VETH} && ip link add link probe0 probe2 type ipvlan"),
+    "bond": ("BONDING", "ip link add probe0 type bond"),
+    "tun": ("TUN", "ip tuntap add probe0 mode tun"),
     "bridge": ("BRIDGE", "ip link add probe0 type bridge"),
     "htb": ("NET_SCH_HTB", _HTB),
     "tbf": ("NET_SCH_TBF", f"{_VETH} && tc qdisc add dev probe0 root tbf rate 1mbit burst 10k latency 50ms"),

@@ -1,0 +1,254 @@
+"""Which devices are the uplinks, and what people must know of them. Pure: facts of the kernel in, uplinks out.
+
+Configured names win. Without them it is every device of the default routes, of each family those with the lowest
+metric; without any default route there is no uplink, and nothing is guessed (contract 1.5). Traffic is shaped in one
+place only: of two uplinks of which one carries the other, the one named first stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from netqos.host.rtwire import IFF_LOOPBACK, DefaultRoute, Link
+from netqos.model.health import Finding, error, info, warning
+from netqos.model.ids import IfName
+from netqos.model.inputs import NO_LIMITS, UplinkFacts
+from netqos.model.levels import PerDirection
+
+BUNDLES = frozenset({"bond", "team"})
+
+NOMINAL_SPEED = frozenset({"veth", "tun", "bridge"})
+"""Kinds whose driver reports a constant (veth: 10000, tun: 10, a bridge: its fastest port), not what they can do."""
+
+_TUNNELS = frozenset(
+    {
+        "wireguard",
+        "tun",
+        "ipip",
+        "sit",
+        "gre",
+        "gretap",
+        "ip6gre",
+        "ip6gretap",
+        "ip6tnl",
+        "vti",
+        "vti6",
+        "xfrm",
+    }
+    | {"vxlan", "geneve"}
+)
+_PARTS_OF_A_NIC = frozenset({"vlan", "macvlan", "ipvlan"})
+_UNKNOWN_MBIT = frozenset({-1, 0, 65535, 4294967295})
+_DEEPEST = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """A link that may become an uplink, with all that was read of it.
+
+    `speed_mbit` is what the driver reports, None where it reports nothing. `carriers` are the indexes of the links
+    below it. `members` are those of a bond or team. `sysfs` is the (index, MAC) that /sys tells of this name, None
+    where it knows no such name.
+    """
+
+    link: Link
+    configured: PerDirection[int | None] = NO_LIMITS
+    speed_mbit: int | None = None
+    carriers: tuple[int, ...] = ()
+    members: tuple[Link, ...] = ()
+    sysfs: tuple[int, str] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """The uplinks with what there is to say of them."""
+
+    uplinks: tuple[UplinkFacts, ...] = ()
+    findings: tuple[Finding, ...] = ()
+
+
+def default_devices(routes: Iterable[DefaultRoute]) -> tuple[int, ...]:
+    """The devices of each family's default routes with the lowest metric, without repetition, IPv4's first.
+
+    Metrics of different families say nothing of each other, so each family has its own lowest.
+    """
+    listed = tuple(routes)
+    found: list[int] = []
+    for family in sorted({route.family for route in listed}):
+        ours = [route for route in listed if route.family == family]
+        lowest = min(route.metric for route in ours)
+        found += [device for route in ours if route.metric == lowest for device in route.devices]
+    return tuple(dict.fromkeys(found))
+
+
+def carriers(link: Link, known: Mapping[int, Link]) -> tuple[int, ...]:
+    """The indexes of the links that carry its traffic: below a VLAN its device, below a bond or bridge its members."""
+    found: list[int] = []
+    front = [link.index]
+    for _ in range(_DEEPEST):
+        below = [known[index].lower for index in front if index in known and known[index].lower]
+        below += [other.index for other in known.values() if other.master in front]
+        front = [index for index in dict.fromkeys(below) if index not in found and index != link.index]
+        if not front:
+            break
+        found += front
+    return tuple(found)
+
+
+def select(
+    candidates: Iterable[Candidate], missing: Iterable[tuple[str, PerDirection[int | None]]]
+) -> Selection:
+    """Uplinks and findings of the links found and of the configured names that are not there."""
+    kept, findings = _one_place_each(tuple(candidates))
+    facts = [_facts(one) for one in kept]
+    for one in kept:
+        findings += _findings(one)
+    for name, configured in missing:
+        facts.append(UplinkFacts(name=IfName(name), present=False, is_up=False, configured=configured))
+        findings.append(_missing(name))
+    return Selection(uplinks=tuple(facts), findings=tuple(findings))
+
+
+def no_default_route() -> Finding:
+    """Nothing to shape: no device was named, and the kernel names none either."""
+    return error(
+        "no-default-route",
+        "node.uplinks",
+        "no uplink: there is no default route in the main table, neither IPv4 nor IPv6; nothing is shaped",
+        hint="name the devices in node.uplinks, or add a default route; it is looked for again all the time",
+    )
+
+
+def _one_place_each(candidates: tuple[Candidate, ...]) -> tuple[list[Candidate], list[Finding]]:
+    kept: list[Candidate] = []
+    findings: list[Finding] = []
+    for one in candidates:
+        if one.link.flags & IFF_LOOPBACK:
+            findings.append(_loopback(one.link.name))
+            continue
+        rival = next((other for other in kept if _share_traffic(one, other)), None)
+        if rival is None:
+            kept.append(one)
+        else:
+            findings.append(_stacked(one.link.name, rival.link.name))
+    return kept, findings
+
+
+def _share_traffic(one: Candidate, other: Candidate) -> bool:
+    a, b = one.link.index, other.link.index
+    return a == b or a in other.carriers or b in one.carriers
+
+
+def _facts(one: Candidate) -> UplinkFacts:
+    return UplinkFacts(
+        name=IfName(one.link.name),
+        index=one.link.index,
+        mtu=one.link.mtu,
+        is_up=one.link.is_up,
+        speed_bps=_speed_bps(one),
+        configured=one.configured,
+    )
+
+
+def _speed_bps(one: Candidate) -> int | None:
+    is_known = one.speed_mbit is not None and one.speed_mbit not in _UNKNOWN_MBIT and one.speed_mbit > 0
+    if not is_known or not one.link.is_up or one.link.kind in NOMINAL_SPEED:
+        return None
+    assert one.speed_mbit is not None
+    return one.speed_mbit * 1_000_000
+
+
+def _findings(one: Candidate) -> list[Finding]:
+    link = one.link
+    found = [_kind(one)]
+    if not link.is_up:
+        found.append(_down(link.name))
+    elif _speed_bps(one) is None and None in (one.configured.tx, one.configured.rx):
+        found.append(_speed_unknown(one))
+    if one.sysfs != (link.index, link.mac):
+        found.append(_foreign_sysfs(one))
+    return [finding for finding in found if finding is not None]
+
+
+def _kind(one: Candidate) -> Finding | None:
+    link = one.link
+    if link.kind in BUNDLES:
+        members = ", ".join(member.name for member in one.members) or "none"
+        return info("uplink-is-bond", link.name, f"shaped as a whole, here; its members ({members}) are not")
+    if link.slave_kind in BUNDLES:
+        return warning(
+            "uplink-is-bond-member",
+            link.name,
+            f"it is a member of a {link.slave_kind}, whose other members are not shaped with it",
+            hint=f"name the {link.slave_kind} in node.uplinks instead",
+        )
+    if link.kind == "bridge":
+        return warning(
+            "uplink-is-bridge",
+            link.name,
+            "frames that only pass from port to port are not shaped here",
+            hint="name the bridge's port to the outside in node.uplinks",
+        )
+    if link.kind in _TUNNELS:
+        return warning(
+            "uplink-is-tunnel",
+            link.name,
+            f"a {link.kind} device: its packets leave by another device, in another form",
+            hint="name the device that carries the tunnel in node.uplinks, if that is what is short",
+        )
+    if link.kind in _PARTS_OF_A_NIC:
+        return info(
+            "uplink-shares-nic",
+            link.name,
+            f"a {link.kind} device: what else uses the device below it is neither seen nor shaped",
+        )
+    return None
+
+
+def _missing(name: str) -> Finding:
+    return error(
+        "uplink-missing",
+        name,
+        "there is no such device in this network namespace; its traffic is not shaped",
+        hint="compare node.uplinks with `ip link`; it is taken up as soon as it appears",
+    )
+
+
+def _loopback(name: str) -> Finding:
+    return error("uplink-is-loopback", name, "the loopback device is no uplink; it is left alone")
+
+
+def _stacked(name: str, rival: str) -> Finding:
+    return error(
+        "uplinks-stacked",
+        name,
+        f"its traffic also passes {rival}, and shaping it twice drops packets; only {rival} is shaped",
+        hint="keep one of them in node.uplinks",
+    )
+
+
+def _down(name: str) -> Finding:
+    return warning("uplink-down", name, "switched off, or without a carrier; its speed is unknown")
+
+
+def _speed_unknown(one: Candidate) -> Finding:
+    met = "no speed" if one.speed_mbit is None else f"{one.speed_mbit} Mbit/s"
+    reason = f"as any {one.link.kind} device does" if one.link.kind in NOMINAL_SPEED else "so it is unknown"
+    return info(
+        "uplink-speed-unknown",
+        one.link.name,
+        f"the driver reports {met}, {reason}",
+        hint="say the total in node.bandwidth, if no other source does",
+    )
+
+
+def _foreign_sysfs(one: Candidate) -> Finding:
+    met = "does not know it" if one.sysfs is None else f"has it as index {one.sysfs[0]}, {one.sysfs[1]}"
+    return warning(
+        "sysfs-of-another-namespace",
+        one.link.name,
+        f"/sys {met}; the kernel's answer is index {one.link.index}, {one.link.mac or 'no MAC'}: "
+        "/sys shows the devices of another network namespace",
+        hint="run in the host's network namespace (hostNetwork: true), with the /sys that belongs to it",
+    )

@@ -1,0 +1,235 @@
+"""Cases D1, D3, D4, D5, D8, D10 on facts as the kernel gives them."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from netqos.host.rtwire import IFF_LOOPBACK, IFF_LOWER_UP, IFF_UP, DefaultRoute, Link
+from netqos.host.uplinks import Candidate, Selection, carriers, default_devices, select
+from netqos.model.ids import IfName
+from netqos.model.inputs import NO_LIMITS, UplinkFacts
+from netqos.model.levels import PerDirection
+
+V4, V6 = int(socket.AF_INET), int(socket.AF_INET6)
+UP = IFF_UP | IFF_LOWER_UP
+MAC = "02:00:00:00:00:07"
+
+
+def route(family: int, metric: int, *devices: int) -> DefaultRoute:
+    return DefaultRoute(family=family, metric=metric, devices=devices)
+
+
+def link(
+    name: str,
+    index: int,
+    *,
+    flags: int = UP,
+    kind: str = "",
+    slave: str = "",
+    master: int = 0,
+    lower: int = 0,
+) -> Link:
+    return Link(
+        index=index,
+        name=name,
+        mtu=1400 + index,
+        flags=flags,
+        kind=kind,
+        slave_kind=slave,
+        master=master,
+        lower=lower,
+        mac=MAC,
+    )
+
+
+def candidate(
+    one: Link, *known: Link, speed: int | None = 25_000, configured: PerDirection[int | None] = NO_LIMITS
+) -> Candidate:
+    table = {other.index: other for other in (one, *known)}
+    return Candidate(
+        link=one,
+        configured=configured,
+        speed_mbit=speed,
+        carriers=carriers(one, table),
+        members=tuple(other for other in known if other.master == one.index),
+        sysfs=(one.index, MAC),
+    )
+
+
+def names(selection: Selection) -> list[str]:
+    return [one.name for one in selection.uplinks]
+
+
+def codes(selection: Selection) -> list[tuple[str, str]]:
+    return [(finding.code, finding.subject) for finding in selection.findings]
+
+
+@pytest.mark.parametrize(
+    ("routes", "expected"),
+    [
+        ([], ()),
+        ([route(V6, 1024, 3)], (3,)),
+        ([route(V4, 0, 2)], (2,)),
+        ([route(V4, 600, 5), route(V4, 100, 2)], (2,)),
+        ([route(V4, 100, 2, 3, 2)], (2, 3)),
+        ([route(V4, 100, 2), route(V6, 1024, 2)], (2,)),
+        ([route(V6, 100, 7), route(V4, 1024, 2)], (2, 7)),
+        ([route(V6, 1024, 7), route(V6, 1024, 4), route(V6, 2048, 5)], (7, 4)),
+    ],
+)
+def test_the_devices_of_the_default_routes(routes: list[DefaultRoute], expected: tuple[int, ...]) -> None:
+    assert default_devices(routes) == expected
+
+
+@given(
+    st.lists(st.builds(route, st.sampled_from([V4, V6]), st.integers(0, 3), st.integers(1, 4)), max_size=6),
+    st.randoms(),
+)
+def test_the_order_of_the_routes_does_not_matter(routes: list[DefaultRoute], random: object) -> None:
+    shuffled = sorted(routes, key=lambda _: random.random())  # type: ignore[attr-defined]  # Hypothesis' own Random
+    assert set(default_devices(shuffled)) == set(default_devices(routes))
+    assert bool(default_devices(routes)) == bool(routes)
+
+
+def test_a_plain_uplink_is_taken_as_it_is() -> None:
+    own = PerDirection(tx=10_000_000, rx=None)
+    selection = select([candidate(link("eth0", 2), configured=own)], [])
+    assert selection.uplinks == (
+        UplinkFacts(
+            name=IfName("eth0"), index=2, mtu=1402, is_up=True, speed_bps=25_000_000_000, configured=own
+        ),
+    )
+    assert selection.findings == ()
+
+
+@pytest.mark.parametrize("speed", [None, -1, 0, 65535, 4294967295, -1000])
+def test_a_speed_that_means_unknown_is_never_a_number(speed: int | None) -> None:
+    selection = select([candidate(link("eth0", 2), speed=speed)], [])
+    assert selection.uplinks[0].speed_bps is None
+    assert codes(selection) == [("uplink-speed-unknown", "eth0")]
+
+
+def test_an_unknown_speed_is_not_worth_a_word_where_the_total_is_configured() -> None:
+    own: PerDirection[int | None] = PerDirection(tx=1_000_000_000, rx=2_000_000_000)
+    assert select([candidate(link("eth0", 2), speed=-1, configured=own)], []).findings == ()
+
+
+@pytest.mark.parametrize("flags", [0, IFF_UP, IFF_LOWER_UP])
+def test_a_link_that_is_down_has_no_speed(flags: int) -> None:
+    selection = select([candidate(link("eth0", 2, flags=flags))], [])
+    assert (selection.uplinks[0].is_up, selection.uplinks[0].speed_bps) == (False, None)
+    assert codes(selection) == [("uplink-down", "eth0")]
+
+
+@pytest.mark.parametrize(("kind", "speed"), [("veth", 10_000), ("bridge", 10_000), ("tun", 10)])
+def test_a_constant_of_the_driver_is_no_speed(kind: str, speed: int) -> None:
+    selection = select([candidate(link("up0", 2, kind=kind), speed=speed)], [])
+    assert selection.uplinks[0].speed_bps is None
+    assert ("uplink-speed-unknown", "up0") in codes(selection)
+
+
+def test_a_configured_name_without_a_device_stays_an_uplink_and_is_told() -> None:
+    own = PerDirection(tx=5_000_000_000, rx=None)
+    selection = select([candidate(link("eth0", 2))], [("eth9", own)])
+    assert selection.uplinks[1] == UplinkFacts(
+        name=IfName("eth9"), present=False, is_up=False, configured=own
+    )
+    assert codes(selection) == [("uplink-missing", "eth9")]
+
+
+def test_several_nics_stand_beside_each_other() -> None:
+    selection = select([candidate(link("eth2", 4)), candidate(link("eth0", 2))], [])
+    assert names(selection) == ["eth2", "eth0"]
+    assert selection.findings == ()
+
+
+BOND = link("bond0", 10, kind="bond")
+ETH0 = link("eth0", 2, slave="bond", master=10)
+ETH1 = link("eth1", 3, slave="bond", master=10)
+VLAN = link("bond0.20", 20, kind="vlan", lower=10)
+BRIDGE = link("br0", 30, kind="bridge")
+PORT = link("eth5", 5, slave="bridge", master=30)
+
+
+def test_a_bond_is_shaped_as_a_whole() -> None:
+    selection = select([candidate(BOND, ETH0, ETH1)], [])
+    assert names(selection) == ["bond0"]
+    assert codes(selection) == [("uplink-is-bond", "bond0")]
+    assert "(eth0, eth1)" in selection.findings[0].message
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (BOND, ETH0),
+        (VLAN, BOND),
+        (VLAN, ETH1),
+        (BRIDGE, PORT),
+        (link("m0", 40, kind="macvlan", lower=2), ETH0),
+    ],
+)
+@pytest.mark.parametrize("is_turned", [False, True])
+def test_traffic_is_shaped_in_one_place_only(one: Link, other: Link, is_turned: bool) -> None:
+    pair = [candidate(one, BOND, ETH0, ETH1, PORT), candidate(other, BOND, ETH0, ETH1, PORT)]
+    first, second = reversed(pair) if is_turned else pair
+    selection = select([first, second], [])
+    assert names(selection) == [first.link.name]
+    assert ("uplinks-stacked", second.link.name) in codes(selection)
+
+
+def test_one_device_under_two_names_is_one_uplink() -> None:
+    selection = select([candidate(link("eth0", 2)), candidate(link("eth0", 2))], [])
+    assert names(selection) == ["eth0"]
+    assert codes(selection) == [("uplinks-stacked", "eth0")]
+
+
+def test_vlans_of_one_nic_do_not_carry_each_other() -> None:
+    nic = link("eth0", 2)
+    vlans = [link(f"eth0.{number}", 20 + number, kind="vlan", lower=2) for number in (1, 2)]
+    selection = select([candidate(vlan, nic) for vlan in vlans], [])
+    assert names(selection) == ["eth0.1", "eth0.2"]
+    assert codes(selection) == [("uplink-shares-nic", "eth0.1"), ("uplink-shares-nic", "eth0.2")]
+
+
+@pytest.mark.parametrize(
+    ("one", "code"),
+    [
+        (ETH0, "uplink-is-bond-member"),
+        (BRIDGE, "uplink-is-bridge"),
+        (VLAN, "uplink-shares-nic"),
+        (link("wg0", 9, kind="wireguard"), "uplink-is-tunnel"),
+        (link("eth0", 2), None),
+        (PORT, None),
+        (link("ppp0", 8, kind="ppp"), None),
+    ],
+)
+def test_people_are_told_what_an_uplink_is(one: Link, code: str | None) -> None:
+    found = [met for met, _ in codes(select([candidate(one)], [])) if met != "uplink-speed-unknown"]
+    assert found == ([code] if code else [])
+
+
+def test_the_loopback_device_is_refused() -> None:
+    selection = select([candidate(link("lo", 1, flags=UP | IFF_LOOPBACK))], [])
+    assert (names(selection), codes(selection)) == ([], [("uplink-is-loopback", "lo")])
+
+
+@pytest.mark.parametrize("sysfs", [None, (3, MAC), (2, "02:00:00:00:00:99")])
+def test_a_sys_of_another_namespace_is_noticed(sysfs: tuple[int, str] | None) -> None:
+    one = Candidate(link=link("eth0", 2), speed_mbit=1000, sysfs=sysfs)
+    selection = select([one], [])
+    assert names(selection) == ["eth0"]
+    assert codes(selection) == [("sysfs-of-another-namespace", "eth0")]
+
+
+def _chain(pairs: Iterable[tuple[int, int]]) -> dict[int, Link]:
+    return {index: link(f"v{index}", index, kind="vlan", lower=lower) for index, lower in pairs}
+
+
+def test_a_loop_of_links_ends() -> None:
+    known = _chain([(1, 2), (2, 3), (3, 1)])
+    assert carriers(known[1], known) == (2, 3)
