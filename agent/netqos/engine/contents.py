@@ -1,4 +1,4 @@
-"""File contents in words, for plans that people read: what is in it, and what changes between two of them."""
+"""Whole file contents: tables of JSON entries written and merged, and any content in words for who reads a plan."""
 
 from __future__ import annotations
 
@@ -7,6 +7,23 @@ from collections.abc import Mapping
 
 MOST_SHOWN = 3
 MOST_CHARACTERS = 40
+
+
+def json_table(entries: Mapping[str, object]) -> bytes:
+    """A JSON object with one entry a line and a newline at the end, in the mapping's order."""
+    lines = ",\n".join(f"{json.dumps(key)}: {json.dumps(entry)}" for key, entry in entries.items())
+    return f"{{\n{lines}\n}}\n".encode() if lines else b"{}\n"
+
+
+def merge_json_tables(found: bytes, wanted: bytes) -> bytes:
+    """`wanted` and those entries of `found` that it does not have, sorted by key.
+
+    What is found and is no table, or no entry of one, is dropped.
+    """
+    before = json_object(found) or {}
+    kept = {key: entry for key, entry in before.items() if isinstance(entry, dict)}
+    merged = {**kept, **(json_object(wanted) or {})}
+    return json_table(dict(sorted(merged.items())))
 
 
 def describe_content(content: bytes) -> str:
@@ -32,15 +49,19 @@ def describe_difference(old: bytes, new: bytes) -> str:
 
 def _entries(content: bytes) -> Mapping[str, object] | None:
     """A JSON object, or lines of `key value`; None for anything else."""
+    if content.startswith((b"{", b"[")):
+        return json_object(content)
+    lines = [line.split() for line in content.decode(errors="replace").splitlines() if line.strip()]
+    return {words[0]: words[1] for words in lines} if all(len(words) == 2 for words in lines) else None
+
+
+def json_object(content: bytes) -> Mapping[str, object] | None:
+    """The object that the content is, None where it is anything else."""
     try:
-        text = content.decode()
-        document = json.loads(text) if text.startswith("{") else None
+        document = json.loads(content)
     except (ValueError, RecursionError):
         return None
-    if isinstance(document, dict):
-        return document
-    lines = [line.split() for line in text.splitlines() if line.strip()]
-    return {words[0]: words[1] for words in lines} if all(len(words) == 2 for words in lines) else None
+    return document if isinstance(document, dict) else None
 
 
 def _describe_change(key: str, old: object, new: object) -> str:

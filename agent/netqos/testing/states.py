@@ -120,13 +120,13 @@ def node(
     rx: DesiredDirection = RX,
     complete: bool = True,
 ) -> DesiredState:
-    """A node with network QoS on."""
+    """A node with network QoS on. Pods are put in the order of their UIDs, as compose does."""
     return DesiredState(
         enabled=True,
         complete=complete,
         uplinks=tuple(uplinks),
         directions=PerDirection(tx=tx, rx=rx),
-        pods=tuple(pods),
+        pods=_by_uid(pods),
     )
 
 
@@ -148,6 +148,9 @@ def without(state: DesiredState, *names: str) -> DesiredState:
 
 def with_pods(state: DesiredState, *pods: DesiredPod) -> DesiredState:
     """The same state with these pods added, or put in the place of those with the same UID."""
-    new = {one.uid: one for one in pods}
-    kept = tuple(new.pop(one.uid, one) for one in state.pods)
-    return replace(state, pods=(*kept, *new.values()))
+    both = {one.uid: one for one in (*state.pods, *pods)}
+    return replace(state, pods=_by_uid(tuple(both.values())))
+
+
+def _by_uid(pods: Sequence[DesiredPod]) -> tuple[DesiredPod, ...]:
+    return tuple(sorted(pods, key=lambda one: one.uid))

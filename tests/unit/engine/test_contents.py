@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netqos.engine.contents import describe_content, describe_difference
+from netqos.engine.contents import describe_content, describe_difference, json_table, merge_json_tables
 
 
 @pytest.mark.parametrize(
@@ -15,7 +15,7 @@ from netqos.engine.contents import describe_content, describe_difference
         (b'{"a": 1}', "1 entry, 8 bytes"),
         (b"a 1\nb 2\n", "2 entries, 8 bytes"),
         (b"", "0 entries, 0 bytes"),
-        (b"\xff\xfe", "2 bytes"),
+        (b"\xff\xfe\x00", "3 bytes"),
         (b"[1, 2, 3]", "9 bytes"),
         (b"one two three", "13 bytes"),
     ],
@@ -47,3 +47,22 @@ def test_difference(old: bytes, new: bytes, text: str) -> None:
 def test_anything_can_be_described(old: bytes, new: bytes) -> None:
     assert describe_difference(old, new)
     assert len(describe_difference(old, new)) < 1000
+
+
+def test_table_has_one_entry_a_line() -> None:
+    assert json_table({"b": {"x": 1}, "a": {}}) == b'{\n"b": {"x": 1},\n"a": {}\n}\n'
+    assert json_table({}) == b"{}\n"
+
+
+@pytest.mark.parametrize(
+    ("found", "merged"),
+    [
+        (b'{"c": {"x": 1}, "b": {"x": 2}}', {"a": {}, "b": {"x": 9}, "c": {"x": 1}}),
+        (b'{"c": null, "d": 1}', {"a": {}, "b": {"x": 9}}),
+        (b"[]", {"a": {}, "b": {"x": 9}}),
+        (b'{"c": {', {"a": {}, "b": {"x": 9}}),
+        (b"\xff", {"a": {}, "b": {"x": 9}}),
+    ],
+)
+def test_merging_keeps_what_is_not_known_better(found: bytes, merged: dict[str, object]) -> None:
+    assert merge_json_tables(found, json_table({"b": {"x": 9}, "a": {}})) == json_table(merged)
