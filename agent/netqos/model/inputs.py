@@ -33,7 +33,12 @@ NO_LIMITS: PerDirection[int | None] = PerDirection(tx=None, rx=None)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LevelPolicy:
-    """What one source says of one level. `enabled` None: the source does not say (a class without an `enable`)."""
+    """What one source says of one level.
+
+    `enabled` None: the source does not say (no such class, or one without `enable`); a level of which no source says
+    that it is enabled is not enabled. The file's own shape and the proposal's enable all levels with their one switch.
+    A ceiling never is 0: where 0 was written it is 100 percent.
+    """
 
     enabled: bool | None = None
     guarantee: PerDirection[Amount | None] = NOTHING_SAID
@@ -104,6 +109,11 @@ class PodFacts:
     def full_name(self) -> str:
         """`namespace/name` of a pod; the bare name of a workload."""
         return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+    @property
+    def subject(self) -> str:
+        """What findings about it are about: `pod namespace/name` or `workload name`."""
+        return f"{'pod' if self.namespace else 'workload'} {self.full_name}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

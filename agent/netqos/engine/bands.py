@@ -1,0 +1,227 @@
+"""From the policy to the bands of one direction: defaults, checks, and what stands in for a class that is wrong
+(contract 1.4).
+
+Each of L1 and L2 tries in turn what the policy says, its own last good values, and being off; it goes on to the next as
+long as it breaks a rule, and every broken rule is reported. L0 is guaranteed what the others leave, and has no other
+claim than its ceiling. Amounts are bits per second.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from netqos.engine.allocate import L0_FLOOR_BPS
+from netqos.model.desired import Band
+from netqos.model.health import Finding, error, warning
+from netqos.model.inputs import NodePolicy
+from netqos.model.levels import Direction, Level, PerLevel
+from netqos.model.quantities import format_bandwidth, resolve
+from netqos.settings.issues import Code
+
+DEFAULT_PERCENT = 30
+LEFT_TO_L0_PERCENT = 1
+
+LastBands = PerLevel[Band | None]
+NO_LAST_BANDS: LastBands = PerLevel(None, None, None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bands:
+    """The bands in force, those to remember (None for a class that was never good), and what was wrong."""
+
+    levels: PerLevel[Band]
+    last_good: LastBands
+    findings: tuple[Finding, ...]
+
+
+class _Origin(enum.Enum):
+    POLICY = 0
+    LAST_GOOD = 1
+    OFF = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Claim:
+    """What a class asks for. `guarantee_bps` None: it does not say, so it has the default."""
+
+    guarantee_bps: int | None = 0
+    ceiling_bps: int
+    enabled: bool = True
+    origin: _Origin = _Origin.POLICY
+
+    @property
+    def least_bps(self) -> int:
+        return self.guarantee_bps or 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Case:
+    """What is to be resolved."""
+
+    policy: NodePolicy
+    direction: Direction
+    total_bps: int
+    last_good: LastBands
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Problem:
+    level: Level
+    message: str
+    hint: str
+
+
+def resolve_bands(
+    policy: NodePolicy, direction: Direction, total_bps: int, last_good: LastBands = NO_LAST_BANDS
+) -> Bands:
+    """The bands of a policy whose `enabled` fields are resolved (`policy_in_force`), under a known total."""
+    case = _Case(policy=policy, direction=direction, total_bps=total_bps, last_good=last_good)
+    queues = {level: _claims(case, level) for level in Level}
+    problems = [
+        _Problem(level=level, message="its text was rejected", hint="see the finding of its source")
+        for level in Level
+        if level in policy.invalid
+    ]
+    while broken := list(_broken({level: queue[0] for level, queue in queues.items()}, total_bps)):
+        problems += broken
+        for level in {problem.level for problem in broken}:
+            queues[level].pop(0)
+    claims = PerLevel(*(queues[level][0] for level in Level))
+    levels = _bands(claims, total_bps)
+    found = [
+        _finding(problem, claims[problem.level], levels[problem.level], direction) for problem in problems
+    ]
+    return Bands(
+        levels=levels,
+        last_good=_remembered(levels, claims, last_good),
+        findings=(*found, *_l0_findings(case, claims.l0, levels.l0)),
+    )
+
+
+def _claims(case: _Case, level: Level) -> list[_Claim]:
+    """What a class tries, in order; the last one never breaks a rule."""
+    claims = []
+    if level not in case.policy.invalid:
+        is_on = case.policy.levels[level].enabled
+        claims.append(_asked(case, level) if is_on else _off(case.total_bps))
+    last = case.last_good[level]
+    if last is not None:
+        claims.append(
+            _Claim(
+                guarantee_bps=0 if level is Level.L0 else last.guarantee_bps,
+                ceiling_bps=min(last.ceiling_bps, case.total_bps),
+                enabled=last.enabled,
+                origin=_Origin.LAST_GOOD,
+            )
+        )
+    return [*claims, _off(case.total_bps, origin=_Origin.OFF)]
+
+
+def _asked(case: _Case, level: Level) -> _Claim:
+    asked = case.policy.levels[level]
+    guarantee = 0 if level is Level.L0 else asked.guarantee[case.direction]
+    ceiling = asked.ceiling[case.direction]
+    return _Claim(
+        guarantee_bps=None if guarantee is None else resolve(guarantee, case.total_bps),
+        ceiling_bps=case.total_bps if ceiling is None else resolve(ceiling, case.total_bps),
+    )
+
+
+def _off(total_bps: int, *, origin: _Origin = _Origin.POLICY) -> _Claim:
+    return _Claim(ceiling_bps=total_bps, enabled=False, origin=origin)
+
+
+def _broken(claims: Mapping[Level, _Claim], total_bps: int) -> Iterator[_Problem]:
+    """The rules that do not hold. The sum is looked at only among classes that are right by themselves."""
+    alone = [problem for level, claim in claims.items() for problem in _broken_alone(level, claim, total_bps)]
+    yield from alone
+    wrong = {problem.level for problem in alone}
+    rest = {level: claim for level, claim in claims.items() if level not in wrong and claim.least_bps}
+    together_bps = sum(claim.least_bps for claim in rest.values())
+    if together_bps <= total_bps - _kept_for_l0_bps(total_bps):
+        return
+    for level in rest:
+        yield _Problem(
+            level=level,
+            message=f"the guarantees of L1 and L2 add up to {format_bandwidth(together_bps)} of "
+            f"{format_bandwidth(total_bps)}; allowed: what leaves L0 {LEFT_TO_L0_PERCENT}%",
+            hint="lower the guarantees of L1 and L2",
+        )
+
+
+def _broken_alone(level: Level, claim: _Claim, total_bps: int) -> Iterator[_Problem]:
+    ceiling = f"ceiling {format_bandwidth(claim.ceiling_bps)}"
+    if claim.ceiling_bps > total_bps:
+        message = f"{ceiling} is over the total; allowed: up to {format_bandwidth(total_bps)}"
+        yield _Problem(
+            level=level, message=message, hint="lower the ceiling, or leave it out for all of the total"
+        )
+    if claim.ceiling_bps == 0:
+        message = f"{ceiling} would cut the level off; allowed: up to {format_bandwidth(total_bps)}"
+        yield _Problem(level=level, message=message, hint="leave the ceiling out for all of the total")
+    if claim.least_bps > claim.ceiling_bps:
+        message = f"guarantee {format_bandwidth(claim.least_bps)} is over its {ceiling}"
+        yield _Problem(level=level, message=message, hint="lower the guarantee or raise the ceiling")
+
+
+def _bands(claims: PerLevel[_Claim], total_bps: int) -> PerLevel[Band]:
+    m1, m2 = _guarantee(claims.l1, claims.l2, total_bps), _guarantee(claims.l2, claims.l1, total_bps)
+    ceiling_0 = max(claims.l0.ceiling_bps, min(L0_FLOOR_BPS, total_bps))
+    return PerLevel(
+        Band(guarantee_bps=min(total_bps - m1 - m2, ceiling_0), ceiling_bps=ceiling_0),
+        Band(guarantee_bps=m1, ceiling_bps=claims.l1.ceiling_bps, enabled=claims.l1.enabled),
+        Band(guarantee_bps=m2, ceiling_bps=claims.l2.ceiling_bps, enabled=claims.l2.enabled),
+    )
+
+
+def _guarantee(own: _Claim, other: _Claim, total_bps: int) -> int:
+    """What it asks for; when it does not say, 30 percent, but within its ceiling and what leaves L0 its percent."""
+    if own.guarantee_bps is not None:
+        return own.guarantee_bps
+    left_bps = total_bps - _kept_for_l0_bps(total_bps) - other.least_bps
+    return min(total_bps * DEFAULT_PERCENT // 100, own.ceiling_bps, left_bps)
+
+
+def _kept_for_l0_bps(total_bps: int) -> int:
+    return -(-total_bps * LEFT_TO_L0_PERCENT // 100)
+
+
+def _finding(problem: _Problem, now: _Claim, band: Band, direction: Direction) -> Finding:
+    subject = f"policy {problem.level.name} {direction.value}"
+    ceiling = f"ceiling {format_bandwidth(band.ceiling_bps)}"
+    if now.origin is _Origin.LAST_GOOD:
+        instead = f"its last good values stay (guarantee {format_bandwidth(band.guarantee_bps)}, {ceiling})"
+        return warning(Code.POLICY.value, subject, f"{problem.message}; {instead}", hint=problem.hint)
+    instead = f"there are no last good values, so it has its {ceiling} and no guarantee of its own"
+    return error(Code.POLICY.value, subject, f"{problem.message}; {instead}", hint=problem.hint)
+
+
+def _l0_findings(case: _Case, claim: _Claim, band: Band) -> Iterator[Finding]:
+    subject = f"policy L0 {case.direction.value}"
+    if band.ceiling_bps > claim.ceiling_bps:
+        yield warning(
+            Code.POLICY.value,
+            subject,
+            f"ceiling {format_bandwidth(claim.ceiling_bps)} is under {format_bandwidth(band.ceiling_bps)}, on which "
+            "the node's own traffic lives; that is applied",
+            hint="raise the ceiling of L0",
+        )
+    asked = case.policy.levels.l0
+    request = asked.guarantee[case.direction] if asked.enabled else None
+    asked_bps = 0 if request is None else resolve(request, case.total_bps)
+    if asked_bps > band.guarantee_bps:
+        yield error(
+            Code.POLICY.value,
+            subject,
+            f"a guarantee of {format_bandwidth(asked_bps)} is asked for, but its ceiling and the guarantees of L1 and "
+            f"L2 leave {format_bandwidth(band.guarantee_bps)}; that is what it has",
+            hint="lower the guarantees of L1 and L2; one that is not given is 30%",
+        )
+
+
+def _remembered(levels: PerLevel[Band], claims: PerLevel[_Claim], last_good: LastBands) -> LastBands:
+    return PerLevel(
+        *(levels[level] if claims[level].origin is _Origin.POLICY else last_good[level] for level in Level)
+    )

@@ -1,0 +1,182 @@
+"""Inputs -> the desired state, with every choice and every problem on the way (contract 1).
+
+This module only puts the parts together: totals, uplinks, the policy and its bands, each pod by itself, and what pods
+have a say in together (addresses, minima, the number of rules). It is pure and does not depend on the order of pods.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from netqos.engine.addresses import Claimed, claim
+from netqos.engine.bands import NO_LAST_BANDS, Bands, resolve_bands
+from netqos.engine.pods import NO_RULES, PodContext, ResolvedPod, Rules, resolve_pod
+from netqos.engine.podset import final_rules, in_order
+from netqos.engine.policy import policy_in_force
+from netqos.engine.totals import Totals, resolve_totals
+from netqos.engine.uplinks import desired_uplinks
+from netqos.model.composed import Composition, LastGood, PodView
+from netqos.model.desired import Band, DesiredDirection, DesiredPod, DesiredState
+from netqos.model.health import Finding, error
+from netqos.model.ids import PodUid
+from netqos.model.inputs import NodeFacts, NodePolicy, Override, PodFacts
+from netqos.model.levels import Direction, PerDirection, PerLevel
+from netqos.settings.values import Settings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Node:
+    """What is decided of the node before any pod is looked at."""
+
+    policy: NodePolicy
+    totals: Totals
+    bands: Mapping[Direction, Bands]
+    findings: tuple[Finding, ...]
+
+    @property
+    def is_on(self) -> bool:
+        return self.policy.enabled is True
+
+    @property
+    def levels(self) -> PerDirection[PerLevel[Band] | None]:
+        found = {direction: bands.levels for direction, bands in self.bands.items()}
+        return PerDirection(tx=found.get(Direction.TX), rx=found.get(Direction.RX))
+
+    @property
+    def directions(self) -> PerDirection[DesiredDirection]:
+        total_bps, levels = self.totals.bps, self.levels
+        return PerDirection(
+            tx=DesiredDirection(total_bps=total_bps.tx, levels=levels.tx),
+            rx=DesiredDirection(total_bps=total_bps.rx, levels=levels.rx),
+        )
+
+
+def compose(
+    *,
+    settings: Settings,
+    slo: NodePolicy | None,
+    pods: Sequence[PodFacts],
+    overrides: Mapping[PodUid, Override],
+    node: NodeFacts,
+    last_good: LastGood,
+    complete: bool,
+) -> Composition:
+    """What this node's network should look like, and why.
+
+    `overrides` are only those that have not ended; `slo` None: there is no NodeSLO; `complete` False: a source has not
+    delivered yet, so the plan only adds, and nothing that is remembered of a pod is forgotten. The findings of `node`
+    are its source's and are not repeated.
+    """
+    decided = _decide_node(settings, slo, node, last_good)
+    uplinks, uplink_findings = desired_uplinks(node, decided.totals.bps)
+    context = PodContext(
+        settings=settings, total_bps=decided.totals.bps, last_good=last_good, overrides=overrides
+    )
+    ordered, duplicates = in_order(pods)
+    resolved = [resolve_pod(facts, context) for facts in ordered]
+    claims = claim(ordered)
+    rules = final_rules(resolved, decided.levels)
+    state = DesiredState(
+        enabled=decided.is_on,
+        complete=complete,
+        uplinks=uplinks,
+        directions=decided.directions,
+        pods=tuple(
+            _desired(pod, claims[pod.facts.uid], rules.by_pod.get(pod.facts.uid, NO_RULES))
+            for pod in resolved
+        ),
+        critical_cgroups=tuple(sorted(node.critical_cgroups)),
+    )
+    return Composition(
+        desired=state,
+        total_sources=decided.totals.sources,
+        pods=tuple(_view(pod, claims[pod.facts.uid]) for pod in resolved),
+        findings=(*decided.findings, *uplink_findings, *duplicates, *rules.findings),
+        last_good=_remember(decided, slo, resolved, last_good, complete=complete),
+    )
+
+
+def _decide_node(settings: Settings, slo: NodePolicy | None, node: NodeFacts, last_good: LastGood) -> _Node:
+    policy = policy_in_force(settings, slo)
+    totals = resolve_totals(settings=settings, slo=slo, node=node, last_good=last_good.totals)
+    bands: dict[Direction, Bands] = {}
+    findings = list(totals.findings)
+    for direction in Direction if policy.enabled else ():
+        total_bps = totals.bps[direction]
+        if total_bps is None:
+            findings.append(_total_unknown(node, direction))
+            continue
+        last = last_good.bands.get(direction, NO_LAST_BANDS)
+        bands[direction] = resolve_bands(policy, direction, total_bps, last)
+        findings += bands[direction].findings
+    return _Node(policy=policy, totals=totals, bands=bands, findings=tuple(findings))
+
+
+def _total_unknown(node: NodeFacts, direction: Direction) -> Finding:
+    return error(
+        "total-unknown",
+        f"node {node.name}",
+        f"the {direction.value} total is unknown, so {direction.value} is not shaped by level",
+        hint="set node.bandwidth, or use an uplink whose speed can be read",
+    )
+
+
+def _desired(pod: ResolvedPod, claimed: Claimed, rules: Rules) -> DesiredPod:
+    facts, limits = pod.facts, pod.limits
+    return DesiredPod(
+        uid=facts.uid,
+        name=facts.full_name,
+        level=pod.level.level,
+        limits_bps=PerDirection(tx=limits.tx.applied.bps, rx=limits.rx.applied.bps),
+        rules=rules,
+        addresses=claimed.addresses,
+        cgroup=facts.cgroup,
+        cgroup_id=facts.cgroup_id,
+        host_network=facts.host_network,
+    )
+
+
+def _view(pod: ResolvedPod, claimed: Claimed) -> PodView:
+    facts = pod.facts
+    return PodView(
+        uid=facts.uid,
+        namespace=facts.namespace,
+        name=facts.name,
+        level=pod.level.level,
+        level_source=pod.level.source,
+        level_choices=pod.level.choices,
+        limits=PerDirection(tx=pod.limits.tx.applied, rx=pod.limits.rx.applied),
+        addresses=claimed.addresses,
+        cgroup=facts.cgroup,
+        host_network=facts.host_network,
+        findings=(*pod.findings, *claimed.findings),
+    )
+
+
+def _remember(
+    decided: _Node,
+    slo: NodePolicy | None,
+    resolved: Sequence[ResolvedPod],
+    last: LastGood,
+    *,
+    complete: bool,
+) -> LastGood:
+    """What was accepted now. Of what was not decided (levels while off, pods not listed yet) the old stays."""
+    listed = {pod.facts.uid for pod in resolved}
+    limits = {uid: old for uid, old in last.limits.items() if not complete and uid not in listed}
+    rules = {uid: old for uid, old in last.rules.items() if not complete and uid not in listed}
+    for pod in resolved:
+        accepted = PerDirection(tx=pod.limits.tx.last_good, rx=pod.limits.rx.last_good)
+        if accepted.tx is not None or accepted.rx is not None:
+            limits[pod.facts.uid] = accepted
+        if pod.facts.namespace and pod.accepted_rules != NO_RULES:
+            rules[pod.facts.uid] = pod.accepted_rules
+    bands = {direction: bands.last_good for direction, bands in decided.bands.items()}
+    return LastGood(
+        limits=limits,
+        rules=rules,
+        policy=slo,
+        bands={**last.bands, **bands},
+        totals=decided.totals.last_good,
+    )

@@ -1,0 +1,66 @@
+"""The two files that other programs read, `node` and `pods`, as bytes (contract 2). None means that the file goes.
+
+Bandwidths in them are bytes per second. Keys have a fixed order, pods that of the desired state (by uid); each file
+ends in a newline, and `pods` has one pod a line, so that a difference between two versions can be read.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+from netqos.model.desired import Band, DesiredPod, DesiredState
+from netqos.model.levels import Direction, Level, PerLevel
+from netqos.model.quantities import bytes_per_s
+from netqos.settings.rules import normal_form
+
+PRIORITY_WHEN_OFF = 0
+
+
+def node_file(desired: DesiredState) -> bytes | None:
+    """Total, guarantees and ceilings of L1 and L2; None where nothing is shaped by level.
+
+    A direction that is not shaped while the other is has zeros, which its readers take as "no limit".
+    """
+    both = (desired.directions.tx, desired.directions.rx)
+    if not desired.enabled or all(one.levels is None for one in both):
+        return None
+    values = dict(_node_values(desired))
+    return f"{json.dumps(values)}\n".encode()
+
+
+def pods_file(desired: DesiredState) -> bytes | None:
+    """Every pod with its level and rules; with network QoS off only pods with a limit, None when there is none."""
+    pods = [pod for pod in desired.pods if desired.enabled or pod.is_limited]
+    if not pods and not desired.enabled:
+        return None
+    lines = ",\n".join(
+        f"{json.dumps(pod.uid)}: {json.dumps(_entry(pod, is_shaped=desired.enabled))}" for pod in pods
+    )
+    return f"{{\n{lines}\n}}\n".encode() if pods else b"{}\n"
+
+
+def _node_values(desired: DesiredState) -> Iterator[tuple[str, int]]:
+    for direction in Direction:
+        shaped = desired.directions[direction]
+        total_bps = shaped.total_bps if shaped.levels is not None else None
+        yield f"hw_{direction.value}_bps_max", bytes_per_s(total_bps or 0)
+    for direction in Direction:
+        yield from _level_values(direction, desired.directions[direction].levels)
+
+
+def _level_values(direction: Direction, levels: PerLevel[Band] | None) -> Iterator[tuple[str, int]]:
+    for level in (Level.L1, Level.L2):
+        name = f"{level.name.lower()}_{direction.value}_bps"
+        yield f"{name}_min", 0 if levels is None else bytes_per_s(levels[level].guarantee_bps)
+        yield f"{name}_max", 0 if levels is None else bytes_per_s(levels[level].ceiling_bps)
+
+
+def _entry(pod: DesiredPod, *, is_shaped: bool) -> dict[str, object]:
+    return {
+        "cgroup": pod.cgroup or "",
+        "priority": pod.level.value if is_shaped else PRIORITY_WHEN_OFF,
+        "pod": pod.name,
+        "podUID": pod.uid,
+        "qos-config": normal_form(pod.rules, pod.limits_bps),
+    }
