@@ -59,24 +59,26 @@ class FastLoop:
         self.history = DecisionHistory()
         self._thread = threading.Thread(target=self._run, name=f"netqos-loop-{name}", daemon=True)
 
-    def start(self) -> None:
-        """Start the thread; it sleeps until something is attached."""
-        self._thread.start()
-
     def stop(self) -> None:
         """End the thread and let go of the path. Ceilings stay as they are."""
         self._stopping = True
         self.detach()
         self._wake.set()
-        self._thread.join(timeout=5)
+        if self._thread.is_alive():
+            self._thread.join(timeout=5)
 
     def attach(self, grip: Grip) -> None:
-        """Steer with `grip` from the next tick, which comes at once; the earlier path is closed."""
+        """Steer with `grip` from the next tick, which comes at once; the earlier path is closed.
+
+        The first grip starts the thread: a backend without a fast path has none.
+        """
         with self._lock:
             self._release()
             self._grip = grip
             self._states = {unit: self._state_of(grip.path, unit) for unit in grip.policies}
         self._wake.set()
+        if self._thread.ident is None:
+            self._thread.start()
 
     def update(self, policies: Mapping[Unit, LoopPolicy]) -> None:
         """Go on with the same path under other policies."""

@@ -123,6 +123,7 @@ class Reconciler:
     async def preview(self) -> tuple[Plan, ...]:
         """What a pass would change now, backend by backend."""
         desired, wanted = self._compose().desired, self.wanted_backends()
+        await self.fleet.ensure(self.world.settings.value, wanted)
         plans = [
             await runner.preview(desired if name in wanted else NOTHING)
             for name, runner in self.fleet.runners.items()

@@ -68,7 +68,6 @@ def lost() -> list[str]:
 @pytest.fixture
 def loop(lost: list[str]) -> Iterator[FastLoop]:
     loop = FastLoop("test", QUICK, on_lost=lost.append)
-    loop.start()
     yield loop
     loop.stop()
 

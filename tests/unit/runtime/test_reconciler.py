@@ -1,0 +1,226 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from netqos.backend import Backend
+from netqos.model.composed import EMPTY_LAST_GOOD
+from netqos.model.health import Finding
+from netqos.model.ids import IfName
+from netqos.model.inputs import NodeFacts, NodePolicy, PodFacts, UplinkFacts
+from netqos.model.levels import Level, PerDirection
+from netqos.observe.view import OverrideRequest
+from netqos.runtime.fastloop import FastLoop
+from netqos.runtime.fleet import Fleet
+from netqos.runtime.overrides import OverrideBook, accept
+from netqos.runtime.reconciler import PassReport, Reconciler, World
+from netqos.runtime.runner import BackendRunner
+from netqos.runtime.store import Cell, Wake
+from netqos.settings.values import Settings
+from netqos.testing import states
+from netqos.testing.clock import FakeClock
+from netqos.testing.fakekernel import FakeKernel
+from netqos.testing.fakes import FakeBackend
+
+ON = Settings(
+    bandwidth=PerDirection(tx=1000 * states.M, rx=600 * states.M),
+    policy=NodePolicy(source="file", enabled=True),
+    backends=("fake",),
+)
+NODE = NodeFacts(name="n1", uplinks=(UplinkFacts(name=IfName("up0"), index=2),))
+WEB = PodFacts(
+    uid=states.pod_uid("web"), namespace="", name="web", addresses=("10.88.0.10",), direct_level=Level.L0
+)
+
+
+class MemoryState:
+    def __init__(self) -> None:
+        self.documents: dict[str, object] = {}
+
+    def load(self, name: str) -> object | None:
+        return self.documents.get(name)
+
+    def save(self, name: str, document: object) -> None:
+        self.documents[name] = document
+
+    def delete(self, name: str) -> None:
+        self.documents.pop(name, None)
+
+
+@dataclass
+class Host:
+    """Kernels, state and clock: what survives a restart of the agent."""
+
+    clock: FakeClock = field(default_factory=FakeClock)
+    kernels: dict[str, FakeKernel] = field(default_factory=dict)
+    state: MemoryState = field(default_factory=MemoryState)
+
+    def kernel(self, name: str) -> FakeKernel:
+        return self.kernels.setdefault(name, FakeKernel())
+
+    def build(self, _settings: Settings, names: Iterable[str]) -> tuple[list[Backend], list[Finding]]:
+        return [FakeBackend(self.kernel(name), name=name) for name in names], []
+
+    def runner(self, backend: Backend) -> BackendRunner:
+        loop = FastLoop(backend.name, ON.loop, on_lost=lambda _reason: None)
+        return BackendRunner(backend, loop, lambda _desired, _capabilities: {}, self.clock)
+
+    def start(self, settings: Settings = ON, pods: tuple[PodFacts, ...] = (WEB,)) -> Started:
+        wake = Wake()
+        world = World(
+            wake=wake,
+            settings=Cell(settings, wake=wake),
+            node=Cell(NODE, wake=wake),
+            workloads=Cell(pods, wake=wake),
+            slo=Cell(None, wake=wake),
+            complete=Cell(True, wake=wake),
+        )
+        started = Started(self, world)
+        started.reconciler = Reconciler(
+            world=world,
+            book=OverrideBook([], self.clock),
+            clock=self.clock,
+            fleet=Fleet(build=self.build, make_runner=self.runner, state=self.state),
+            publisher=self.runner(FakeBackend(self.kernel("files"), name="files")),
+            last_good=EMPTY_LAST_GOOD,
+            on_pass=started.reports.append,
+        )
+        return started
+
+
+class Started:
+    """An agent on a host, without its tasks: the test runs the passes."""
+
+    reconciler: Reconciler
+
+    def __init__(self, host: Host, world: World) -> None:
+        self.host = host
+        self.world = world
+        self.reports: list[PassReport] = []
+
+    async def run(self) -> dict[str, int]:
+        """One pass; the writes of each backend."""
+        results = await self.reconciler.run_pass()
+        return {name: result.applied for name, result in results.items()}
+
+
+@pytest.fixture
+def host() -> Host:
+    return Host()
+
+
+async def test_a_pass_brings_every_backend_to_the_desired_state_and_the_next_does_nothing(host: Host) -> None:
+    agent = host.start()
+    first = await agent.run()
+    assert first["fake"] > 0
+    assert first["files"] > 0
+    assert await agent.run() == {}
+
+
+async def test_a_restart_on_an_unchanged_node_writes_nothing(host: Host) -> None:
+    await host.start().run()
+    writes = {name: kernel.writes for name, kernel in host.kernels.items()}
+    assert await host.start().run() == {"fake": 0, "files": 0}
+    assert {name: kernel.writes for name, kernel in host.kernels.items()} == writes
+
+
+async def test_an_override_is_applied_and_ends(host: Host) -> None:
+    agent = host.start()
+    await agent.run()
+    before = dict(host.kernel("fake").things)
+    request = OverrideRequest(egress="10M", ttl_s=60.0)
+    agent.reconciler.book.put(accept(WEB.uid, request, host.clock))
+    assert (await agent.run())["fake"] > 0
+    assert host.kernel("fake").things != before
+    host.clock.advance(60.0)
+    assert (await agent.run())["fake"] > 0
+    assert host.kernel("fake").things == before
+
+
+async def test_a_backend_that_is_switched_off_removes_its_leftovers_also_after_a_restart(host: Host) -> None:
+    await host.start().run()
+    agent = host.start(replace(ON, backends=("other",)))
+    await agent.run()
+    assert host.kernel("fake").things == {}
+    assert host.kernel("other").things != {}
+
+
+async def test_a_changed_option_makes_the_backend_anew_without_touching_what_it_enforces(host: Host) -> None:
+    agent = host.start()
+    await agent.run()
+    runner = agent.reconciler.fleet.runners["fake"]
+    agent.world.settings.set(replace(ON, backend_options={"fake": {"queue": 1}}))
+    assert await agent.run() == {"fake": 0}
+    assert agent.reconciler.fleet.runners["fake"] is not runner
+
+
+async def test_network_qos_off_and_no_limit_leaves_nothing(host: Host) -> None:
+    agent = host.start()
+    await agent.run()
+    agent.world.settings.set(replace(ON, policy=NodePolicy(source="file", enabled=False)))
+    await agent.run()
+    assert host.kernel("fake").things == {}
+    assert host.kernel("files").things == {}
+
+
+async def test_a_failing_backend_is_retried_ever_more_rarely_and_does_not_hold_up_the_others(
+    host: Host,
+) -> None:
+    host.kernel("fake").fail_next(10_000)
+    agent = host.start()
+    await agent.run()
+    assert host.kernel("files").things != {}
+    tried = 0
+    for _ in range(100):
+        host.clock.advance(0.4)
+        tried += "fake" in await agent.run()
+    assert 2 <= tried <= 8
+
+
+async def test_new_input_cuts_the_wait_of_a_failing_backend_short(host: Host) -> None:
+    host.kernel("fake").fail_next(10_000)
+    agent = host.start()
+    await agent.run()
+    assert "fake" not in await agent.run()
+    agent.world.workloads.set(())
+    assert "fake" in await agent.run()
+
+
+async def test_a_preview_tells_the_changes_and_makes_none(host: Host) -> None:
+    agent = host.start()
+    plans = {plan.backend: len(plan.operations) for plan in await agent.reconciler.preview()}
+    assert host.kernels["fake"].things == {}
+    assert plans == await agent.run()
+
+
+async def test_an_audit_finds_what_somebody_removed(host: Host) -> None:
+    agent = host.start()
+    await agent.run()
+    whole = dict(host.kernel("fake").things)
+    host.kernel("fake").behind_your_back()
+    assert await agent.run() == {"fake": 1}
+    assert host.kernel("fake").things == whole
+
+
+async def test_a_request_waits_for_its_own_pass(host: Host) -> None:
+    agent = host.start()
+    request = asyncio.create_task(agent.reconciler.request())
+    await asyncio.sleep(0)
+    await agent.run()
+    assert (await request)["fake"].ok
+
+
+async def test_running_answers_an_event_and_counts_the_latency_from_it(host: Host) -> None:
+    agent = host.start()
+    running = asyncio.create_task(agent.reconciler.run())
+    async with asyncio.timeout(5):
+        while not agent.reports:
+            await asyncio.sleep(0)
+        agent.world.workloads.set(())
+        while len(agent.reports) < 2:
+            await asyncio.sleep(0)
+    running.cancel()
+    assert [report.event_to_applied_s for report in agent.reports[:2]] == [None, 0.0]
