@@ -164,7 +164,8 @@ def _meant(text: str) -> str:
 
 def _rejected(message: str, *, allowed: str) -> Rejected:
     return Rejected(
-        f"{message}; allowed: {allowed}, written as {FORMS}", hint=f"write a quantity such as {FORMS}"
+        f"{message}; allowed: {allowed}, written as {FORMS}",
+        hint="write a Kubernetes quantity: 10M is ten megabits per second",
     )
 
 

@@ -92,6 +92,16 @@ class PathSettings:
     cgroup: PurePosixPath = PurePosixPath("/sys/fs/cgroup")
 
 
+def path_settings(*, net: str, socket: str, state: str, cgroup: str) -> PathSettings:
+    """The paths of absolute texts."""
+    return PathSettings(
+        net=PurePosixPath(net),
+        socket=PurePosixPath(socket),
+        state=PurePosixPath(state),
+        cgroup=PurePosixPath(cgroup),
+    )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogSettings:
     """`level` is debug, info, warning or error; `format` is auto, text or json."""
