@@ -134,7 +134,10 @@ def _off(total_bps: int, *, origin: _Origin = _Origin.POLICY) -> _Claim:
 
 
 def _broken(claims: Mapping[Level, _Claim], total_bps: int) -> Iterator[_Problem]:
-    """The rules that do not hold. The sum is looked at only among classes that are right by themselves."""
+    """The rules that do not hold, each with the class that broke it.
+
+    The sum is looked at among classes that are right by themselves, and broken by new values before last good ones.
+    """
     alone = [problem for level, claim in claims.items() for problem in _broken_alone(level, claim, total_bps)]
     yield from alone
     wrong = {problem.level for problem in alone}
@@ -142,7 +145,8 @@ def _broken(claims: Mapping[Level, _Claim], total_bps: int) -> Iterator[_Problem
     together_bps = sum(claim.least_bps for claim in rest.values())
     if together_bps <= total_bps - _kept_for_l0_bps(total_bps):
         return
-    for level in rest:
+    new = [level for level, claim in rest.items() if claim.origin is _Origin.POLICY]
+    for level in new or rest:
         yield _Problem(
             level=level,
             message=f"the guarantees of L1 and L2 add up to {format_bandwidth(together_bps)} of "
