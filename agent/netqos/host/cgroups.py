@@ -18,9 +18,6 @@ from netqos.model.health import Finding, info, warning
 from netqos.model.ids import CgroupPath, PodUid
 from netqos.model.inputs import KubernetesQos
 
-MOST_DEPTH = 4
-"""nft's `socket cgroupv2 level N` needs one map for each depth; the tc backend has four."""
-
 CRITICAL_UNITS = (
     *("ssh.service", "sshd.service", "system-ssh.slice", "system-sshd.slice"),
     *("kubelet.service", "k3s.service", "k3s-agent.service", "rke2-server.service", "rke2-agent.service"),
@@ -228,11 +225,6 @@ class Cgroups:
             return str((self._proc_root / process / "ns/net").readlink())
         except OSError:
             return None
-
-
-def depth(path: CgroupPath) -> int:
-    """How deep below the root a cgroup is: 2 for /system.slice/nginx.service."""
-    return len([part for part in path.split("/") if part])
 
 
 def _unit_name(name: str) -> str | None:

@@ -24,7 +24,6 @@ from netqos.host.uplinks import (
     Selection,
     carriers,
     default_devices,
-    no_default_route,
     select,
 )
 from netqos.model.health import Finding, error
@@ -153,12 +152,8 @@ class Links:
         wanted, missing = self._wanted(configured)
         known = self._with_neighbours(link for link, _ in wanted)
         candidates = [self._candidate(link, own, known) for link, own in wanted]
-        selection = select(candidates, missing)
-        findings = selection.findings
-        if configured is None and not wanted:
-            findings = (no_default_route(), *findings)
         self._seen = _Seen(devices=frozenset(known), is_lacking=bool(missing) or not wanted)
-        return Selection(uplinks=selection.uplinks, findings=findings)
+        return select(candidates, missing)
 
     def _wanted(
         self, configured: Configured

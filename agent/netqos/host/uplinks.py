@@ -2,7 +2,8 @@
 
 Configured names win. Without them it is every device of the default routes, of each family those with the lowest
 metric; without any default route there is no uplink, and nothing is guessed (contract 1.5). Traffic is shaped in one
-place only: of two uplinks of which one carries the other, the one named first stays.
+place only: of two uplinks of which one carries the other, the one named first stays. What the facts show by
+themselves (missing, down, none at all) the engine tells; here is said what only the kernel's details show.
 """
 
 from __future__ import annotations
@@ -106,18 +107,7 @@ def select(
         findings += _findings(one)
     for name, configured in missing:
         facts.append(UplinkFacts(name=IfName(name), present=False, is_up=False, configured=configured))
-        findings.append(_missing(name))
     return Selection(uplinks=tuple(facts), findings=tuple(findings))
-
-
-def no_default_route() -> Finding:
-    """Nothing to shape: no device was named, and the kernel names none either."""
-    return error(
-        "no-default-route",
-        "node.uplinks",
-        "no uplink: there is no default route in the main table, neither IPv4 nor IPv6; nothing is shaped",
-        hint="name the devices in node.uplinks, or add a default route; it is looked for again all the time",
-    )
 
 
 def _one_place_each(candidates: tuple[Candidate, ...]) -> tuple[list[Candidate], list[Finding]]:
@@ -162,9 +152,7 @@ def _speed_bps(one: Candidate) -> int | None:
 def _findings(one: Candidate) -> list[Finding]:
     link = one.link
     found = [_kind(one)]
-    if not link.is_up:
-        found.append(_down(link.name))
-    elif _speed_bps(one) is None and None in (one.configured.tx, one.configured.rx):
+    if link.is_up and _speed_bps(one) is None and None in (one.configured.tx, one.configured.rx):
         found.append(_speed_unknown(one))
     if one.sysfs != (link.index, link.mac):
         found.append(_foreign_sysfs(one))
@@ -206,15 +194,6 @@ def _kind(one: Candidate) -> Finding | None:
     return None
 
 
-def _missing(name: str) -> Finding:
-    return error(
-        "uplink-missing",
-        name,
-        "there is no such device in this network namespace; its traffic is not shaped",
-        hint="compare node.uplinks with `ip link`; it is taken up as soon as it appears",
-    )
-
-
 def _loopback(name: str) -> Finding:
     return error("uplink-is-loopback", name, "the loopback device is no uplink; it is left alone")
 
@@ -226,10 +205,6 @@ def _stacked(name: str, rival: str) -> Finding:
         f"its traffic also passes {rival}, and shaping it twice drops packets; only {rival} is shaped",
         hint="keep one of them in node.uplinks",
     )
-
-
-def _down(name: str) -> Finding:
-    return warning("uplink-down", name, "switched off, or without a carrier; its speed is unknown")
 
 
 def _speed_unknown(one: Candidate) -> Finding:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netqos.host.cgroups import Cgroup, Cgroups, depth
+from netqos.host.cgroups import Cgroup, Cgroups
 from netqos.host.cgrouptree import Hierarchy, Mode, detect
 from netqos.host.podcgroups import pod_paths, pod_uid
 from netqos.model.ids import CgroupPath, PodUid
@@ -269,7 +269,3 @@ def test_processes_of_another_network_namespace(host: FakeHost) -> None:
         False,
         False,
     ]
-
-
-def test_depth() -> None:
-    assert [depth(CgroupPath(path)) for path in ("/", "/a", "/a/b/", "/a/b/c/d/e")] == [0, 1, 2, 5]

@@ -1,0 +1,142 @@
+"""What the host says of itself, in the words of the model: the node's facts, and its workloads as pods.
+
+A workload of the configuration is treated in everything as a pod. One that is not there yet stands in the list with a
+finding, and becomes known when its cgroup or unit appears.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import socket
+from collections.abc import Iterable, Iterator, Mapping
+
+from netqos.host.cgroups import Cgroup, Cgroups
+from netqos.host.cgrouptree import Mode
+from netqos.host.links import LinkReport
+from netqos.model.health import Finding, error, info, warning
+from netqos.model.ids import CgroupPath, workload_uid
+from netqos.model.inputs import NodeFacts, PodFacts
+from netqos.settings.values import Settings, WorkloadSettings
+
+
+def node_name(settings: Settings, environ: Mapping[str, str] = os.environ) -> str:
+    """The configured name, else $NODE_NAME, else the host's name."""
+    return settings.node_name or environ.get("NODE_NAME", "").strip() or socket.gethostname()
+
+
+def node_facts(
+    name: str, links: LinkReport, cgroups: Cgroups, *, bandwidth_annotation: str | None = None
+) -> NodeFacts:
+    """Everything known of the node. `bandwidth_annotation` comes from its Kubernetes object, None without one."""
+    return NodeFacts(
+        name=name,
+        uplinks=links.uplinks,
+        bandwidth_annotation=bandwidth_annotation,
+        critical_cgroups=cgroups.critical(),
+        findings=(*links.findings, *cgroups.findings()),
+    )
+
+
+def workload_facts(
+    workloads: Iterable[WorkloadSettings], cgroups: Cgroups, *, own_addresses: frozenset[str]
+) -> tuple[PodFacts, ...]:
+    """The configured workloads as pods, in their order. `own_addresses` are the node's (`Links.local_addresses`)."""
+    listed = tuple(workloads)
+    units = cgroups.units(one.match.unit for one in listed if one.match.unit is not None)
+    return tuple(
+        _by_cgroup(one, cgroups, units) if _cgroup_wanted(one) else _by_addresses(one, own_addresses)
+        for one in listed
+    )
+
+
+def _cgroup_wanted(one: WorkloadSettings) -> str | None:
+    """The unit or cgroup that the workload is known by, as it was written; None: it is known by addresses."""
+    return one.match.unit or one.match.cgroup
+
+
+def _by_addresses(one: WorkloadSettings, own_addresses: frozenset[str]) -> PodFacts:
+    refused = [text for text in one.match.addresses if _plain(text) in own_addresses]
+    kept = tuple(text for text in one.match.addresses if text not in refused)
+    return _facts(one, addresses=kept, findings=[_own_address(one, text) for text in refused])
+
+
+def _by_cgroup(one: WorkloadSettings, cgroups: Cgroups, units: Mapping[str, CgroupPath]) -> PodFacts:
+    path = units.get(one.match.unit) if one.match.unit is not None else one.match.cgroup
+    found = cgroups.locate(path) if path is not None else None
+    return _facts(
+        one,
+        cgroup=found.path if found is not None else one.match.cgroup,
+        cgroup_id=found.id if found is not None else None,
+        host_network=True,
+        findings=_cgroup_findings(one, cgroups, found),
+    )
+
+
+def _facts(
+    one: WorkloadSettings,
+    *,
+    addresses: tuple[str, ...] = (),
+    cgroup: CgroupPath | None = None,
+    cgroup_id: int | None = None,
+    host_network: bool = False,
+    findings: Iterable[Finding],
+) -> PodFacts:
+    return PodFacts(
+        uid=workload_uid(one.name),
+        namespace="",
+        name=one.name,
+        addresses=addresses,
+        cgroup=cgroup,
+        cgroup_id=cgroup_id,
+        host_network=host_network,
+        direct_level=one.level,
+        direct_limits=one.limits,
+        direct_rules=one.rules,
+        findings=tuple(findings),
+    )
+
+
+def _cgroup_findings(one: WorkloadSettings, cgroups: Cgroups, found: Cgroup | None) -> Iterator[Finding]:
+    subject, wanted = f"workload {one.name}", _cgroup_wanted(one)
+    if cgroups.hierarchy.mode in {Mode.LEGACY, Mode.NONE}:
+        yield warning(
+            "workload-not-enforced",
+            subject,
+            f"it is matched by {wanted}, and packets cannot be told apart by cgroup here (no cgroup v2)",
+            hint="match it by its addresses",
+        )
+    elif found is None:
+        yield info(
+            "workload-pending",
+            subject,
+            f"{wanted} is not there yet; its packets are not known until it runs",
+            hint=f"start it, or correct the name: `systemd-cgls` shows what runs (looked for: {wanted})",
+        )
+    elif cgroups.is_elsewhere(found.path):
+        yield warning(
+            "workload-in-another-namespace",
+            subject,
+            f"the processes of {found.path} are in another network namespace; their packets lose the cgroup on "
+            "the way, so they count as unclaimed",
+            hint="match it by its addresses",
+        )
+
+
+def _own_address(one: WorkloadSettings, text: str) -> Finding:
+    return error(
+        "address-of-node",
+        f"workload {one.name}",
+        f"{text} is an address of this node: it would take the node's own traffic too; it is left out",
+        hint="match it by unit or cgroup",
+    )
+
+
+def _plain(text: str) -> str:
+    """The address in its shortest form, a v4 one that is written as v6 as v4; what is no address as it is."""
+    try:
+        address = ipaddress.ip_address(text)
+    except ValueError:
+        return text
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    return str(mapped or address)
