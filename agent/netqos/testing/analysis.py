@@ -64,11 +64,17 @@ class Series:
         """The mean rate between two moments."""
         return (self.count(name, end_s) - self.count(name, start_s)) * 8 / (end_s - start_s)
 
-    def bins(self, name: str, start_s: float, end_s: float, *, width_s: float) -> tuple[float, ...]:
-        """Mean rates of the whole bins that fit between two moments, the first one at `start_s`."""
-        number = int((end_s - start_s + SLACK_S) / width_s)
-        edges = [start_s + index * width_s for index in range(number + 1)]
-        return tuple(self.rate_bps(name, low, high) for low, high in pairwise(edges))
+    def bins(
+        self, name: str, start_s: float, end_s: float, *, width_s: float, step_s: float | None = None
+    ) -> tuple[float, ...]:
+        """Mean rates of the bins of `width_s` that fit between two moments.
+
+        The first begins at `start_s`, each next one `step_s` later (None: where the one before ends).
+        """
+        step_s = step_s or width_s
+        number = int((end_s - start_s - width_s + SLACK_S) / step_s) + 1
+        starts = (start_s + index * step_s for index in range(number))
+        return tuple(self.rate_bps(name, low, low + width_s) for low in starts)
 
     def windows(self, name: str, *, width_s: float = 1.0) -> tuple[float, ...]:
         """Mean rates of the windows that start at each reading and end at the first one `width_s` later."""
@@ -106,22 +112,23 @@ def settled_after_s(
     end_s: float,
     tolerance: float = 0.1,
     width_s: float = 0.1,
+    step_s: float | None = None,
 ) -> float | None:
     """Seconds from `start_s` until every source stays within the tolerance of its promise for good; None: never.
 
-    Looked at in bins of `width_s`; a single later bin out of the band counts. A promise of 0 is kept by any rate
-    below `tolerance` of the largest promise.
+    Looked at in bins of `width_s`, one each `step_s`; a single later bin out of the band counts. A promise of 0 is
+    kept by any rate below `tolerance` of the largest promise.
     """
     floor = tolerance * max(promises_bps.values(), default=0.0)
     last_bad = -1
     number = 0
     for name, promise in promises_bps.items():
         margin = tolerance * promise or floor
-        rates = series.bins(name, start_s, end_s, width_s=width_s)
+        rates = series.bins(name, start_s, end_s, width_s=width_s, step_s=step_s)
         number = len(rates)
         bad = [index for index, rate in enumerate(rates) if abs(rate - promise) > margin]
         last_bad = max([last_bad, *bad[-1:]])
-    return None if last_bad + 1 >= number else (last_bad + 1) * width_s
+    return None if last_bad + 1 >= number else (last_bad + 1) * (step_s or width_s)
 
 
 def percentile(values: Sequence[float], percent: float) -> float:

@@ -89,6 +89,15 @@ def test_settled_means_all_within_ten_percent_for_good(
     assert found == (None if settled is None else pytest.approx(settled))
 
 
+def test_overlapping_bins_find_the_moment_more_closely() -> None:
+    recorded = series(step_s=0.03, l2=[0, 50, 50, 50, 50, 50, 50, 50, 50, 50, 50, 50])
+    moments = [
+        settled_after_s(recorded, {"l2": 50e6}, start_s=100.0, end_s=100.35, step_s=step)
+        for step in (None, 0.01)
+    ]
+    assert moments == pytest.approx([0.1, 0.03])
+
+
 def test_a_promise_of_nothing_is_kept_by_next_to_nothing() -> None:
     recorded = series(l0=[100, 100], l2=[50, 5])
     assert settled_after_s(recorded, {"l0": 100e6, "l2": 0}, start_s=100.0, end_s=100.2) == pytest.approx(0.1)

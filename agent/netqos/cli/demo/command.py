@@ -1,0 +1,155 @@
+"""`netqosctl demo`: a node out of network namespaces, the real daemon, real traffic, and whether it kept its word."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import signal
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from types import FrameType
+
+from netqos.cli.demo.chart import draw
+from netqos.cli.demo.driver import play
+from netqos.cli.demo.policy import ShownPolicy, own_policy, read_policy
+from netqos.cli.demo.scenario import SHORTEST_S, Scenario, build_scenario
+from netqos.cli.demo.show import Screen, opening, table
+from netqos.cli.demo.stage import build_stage, require_tools
+from netqos.cli.demo.verdict import Recording, Verdict, as_json, judge
+from netqos.errors import NetqosError, Rejected
+from netqos.model.quantities import parse_bandwidth
+from netqos.testing.netns import reexec_in_user_namespace
+
+KEPT, BROKEN, USAGE, INTERRUPTED = 0, 1, 2, 130
+USUAL_S = 25.0
+LONGEST_S = 3600.0
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run the demo; 0: every promise was kept, 1: not, or it could not run, 2: wrong usage, 130: Ctrl-C."""
+    arguments = parser().parse_args(argv)
+    try:
+        policy = _policy(arguments)
+    except (Rejected, OSError) as problem:
+        _complain(problem)
+        return USAGE
+    try:
+        require_tools()
+        reexec_in_user_namespace()
+        with _termination_as_interrupt():
+            return _show(arguments, policy)
+    except KeyboardInterrupt:
+        print("netqosctl demo: interrupted; everything is removed again", file=sys.stderr)
+        return INTERRUPTED
+    except (NetqosError, OSError) as problem:
+        _complain(problem)
+        return BROKEN
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    made = argparse.ArgumentParser(
+        prog="netqosctl demo",
+        description="Show a node keeping its promises: network namespaces as node and pods, the real netqosd, real "
+        "TCP traffic. Needs no cluster, and no root where user namespaces are allowed; leaves nothing behind.",
+        epilog="Exit status: 0 every promise was kept, 1 one was broken or the demo could not run, 2 wrong usage.",
+    )
+    made.add_argument(
+        "--seconds",
+        type=_seconds,
+        default=USUAL_S,
+        metavar="S",
+        help=f"length of the whole, {SHORTEST_S:g} to {LONGEST_S:g} (default: %(default)g)",
+    )
+    made.add_argument(
+        "--total", type=_bandwidth, metavar="BPS", help="the uplink's total, e.g. 200M (default: 600M)"
+    )
+    made.add_argument(
+        "--policy", type=Path, metavar="FILE", help="take the levels from this configuration file of netqosd"
+    )
+    made.add_argument("--json", action="store_true", help="print the result as JSON instead of a table")
+    made.add_argument("--svg", type=_writable, metavar="FILE", help="write a picture of the levels over time")
+    return made
+
+
+def _policy(arguments: argparse.Namespace) -> ShownPolicy:
+    path: Path | None = arguments.policy
+    if path is None:
+        return own_policy(arguments.total)
+    return read_policy(path.read_text(encoding="utf-8"), str(path), arguments.total)
+
+
+def _show(arguments: argparse.Namespace, policy: ShownPolicy) -> int:
+    scenario = build_scenario(seconds=arguments.seconds, total_bps=policy.total_bps, bands=policy.bands)
+    recording = _record(scenario, policy, to_stderr=arguments.json)
+    verdict = judge(scenario, recording)
+    if arguments.svg is not None:
+        arguments.svg.write_text(draw(verdict, recording), encoding="utf-8")
+    _print(verdict, as_document=arguments.json)
+    return KEPT if verdict.kept else BROKEN
+
+
+def _record(scenario: Scenario, policy: ShownPolicy, *, to_stderr: bool) -> Recording:
+    screen = Screen(sys.stderr if to_stderr else sys.stdout, scenario, colors="NO_COLOR" not in os.environ)
+    screen.say(opening(scenario))
+    with build_stage(policy.sections) as (rig, node):
+        try:
+            return play(scenario, rig, node, screen.update)
+        finally:
+            screen.close()
+
+
+def _print(verdict: Verdict, *, as_document: bool) -> None:
+    print(json.dumps(as_json(verdict), indent=2) if as_document else f"\n{table(verdict)}")
+
+
+@contextlib.contextmanager
+def _termination_as_interrupt() -> Iterator[None]:
+    """SIGTERM and a closed terminal end the demo as Ctrl-C does: everything is removed."""
+
+    def interrupt(_number: int, _frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _complain(problem: Exception) -> None:
+    details = problem.problems if isinstance(problem, Rejected) else ()
+    for line in details or (str(problem),):
+        print(f"netqosctl demo: {line}", file=sys.stderr)
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = float("nan")
+    if not SHORTEST_S <= seconds <= LONGEST_S:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no number of seconds from {SHORTEST_S:g} to {LONGEST_S:g}"
+        )
+    return seconds
+
+
+def _bandwidth(text: str) -> int:
+    try:
+        return parse_bandwidth(text)
+    except Rejected as problem:
+        raise argparse.ArgumentTypeError(str(problem)) from None
+
+
+def _writable(text: str) -> Path:
+    """A file that can be written later: said before half a minute of traffic, not after it."""
+    path = Path(text)
+    target = path if path.exists() else path.parent
+    if path.is_dir() or not target.exists() or not os.access(target, os.W_OK):
+        raise argparse.ArgumentTypeError(f"{text!r} cannot be written")
+    return path
