@@ -1,7 +1,7 @@
 """The two files that other programs read, `node` and `pods`, as bytes (contract 2). None means that the file goes.
 
-Bandwidths in them are bytes per second. Keys have a fixed order, pods that of the desired state (by uid); each file
-ends in a newline, and `pods` has one pod a line, so that a difference between two versions can be read.
+Bandwidths in them are bytes per second. Keys have a fixed order, pods that of their uids; each file ends in a
+newline, and `pods` has one pod a line, so that a difference between two versions can be read.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ def node_file(desired: DesiredState) -> bytes | None:
 
 def pods_file(desired: DesiredState) -> bytes | None:
     """Every pod with its level and rules; with network QoS off only pods with a limit, None when there is none."""
-    pods = [pod for pod in desired.pods if desired.enabled or pod.is_limited]
+    listed = (pod for pod in desired.pods if desired.enabled or pod.is_limited)
+    pods = sorted(listed, key=lambda pod: pod.uid)
     if not pods and not desired.enabled:
         return None
     lines = ",\n".join(
