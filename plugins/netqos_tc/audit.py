@@ -1,0 +1,99 @@
+"""A cheap answer to "did anybody touch what is ours?": the configuration of our objects as bytes, without counters.
+
+Compared are: the root of each device watched, every class with its parameters and the handle of its queue, the
+filters, and the generation number of nftables. L0's ceiling is left out, since the fast loop moves it. When only the
+number has moved (kube-proxy writes its own tables all day), our own table is read and compared.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from typing import Final
+
+from netqos_tc import netmsg, nfwire, numbers, wire
+from netqos_tc.netlink import Channel, RequestRefused
+from netqos_tc.reader import Reader
+from netqos_tc.wire import Qdisc
+
+_ID: Final = slice(8, 20)  # handle, parent and queue's handle in struct tcmsg
+_KIND: Final = slice(20, 28)
+_HTB: Final = netmsg.string(1, "htb")
+_OPTIONS_AT: Final = 28
+_L0: Final = struct.pack("=I", numbers.class_id(numbers.L0))
+_LENGTH: Final = struct.Struct("=H")
+_L0_RATE: Final = slice(36, 48)  # behind the headers of the two attributes: struct tc_ratespec of the rate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fingerprint:
+    """What is compared. `table` is the content of our nft table, `generation` the number of the ruleset."""
+
+    ifindexes: frozenset[int]
+    devices: tuple[object, ...]
+    generation: int
+    table: tuple[bytes, ...]
+
+    def is_same_as(self, other: Fingerprint) -> bool:
+        """Whether nothing of ours differs; the generation number alone says nothing."""
+        return self.devices == other.devices and self.table == other.table
+
+
+class Auditor:
+    """Takes fingerprints through the channels of one namespace."""
+
+    def __init__(self, route: Channel, netfilter: Channel, reader: Reader) -> None:
+        """All stay the caller's."""
+        self._route = route
+        self._netfilter = netfilter
+        self._reader = reader
+
+    def take(self, devices: frozenset[int]) -> Fingerprint:
+        """The fingerprint of the trees on some devices and of our table."""
+        return Fingerprint(
+            ifindexes=devices,
+            generation=self._generation(),
+            devices=tuple(self._device(ifindex) for ifindex in sorted(devices)),
+            table=tuple(message.body for message in self._reader.table_messages()),
+        )
+
+    def refresh(self, last: Fingerprint, devices: frozenset[int]) -> Fingerprint:
+        """A new fingerprint; the table is read only if the ruleset has changed since `last`."""
+        generation = self._generation()
+        if generation != last.generation:
+            return self.take(devices)
+        found = tuple(self._device(ifindex) for ifindex in sorted(devices))
+        return Fingerprint(ifindexes=devices, generation=generation, devices=found, table=last.table)
+
+    def _generation(self) -> int:
+        return nfwire.read_generation(self._netfilter.get(nfwire.get_generation()))
+
+    def _device(self, ifindex: int) -> object:
+        try:
+            root = self._route.find(wire.get_root_of(ifindex))
+            if root is None:
+                return ifindex, None
+            filters = [
+                (wire.filter_preference(message), wire.read_filter(message))
+                for message in self._route.dump(wire.dump_filters(ifindex))
+            ]
+            classes = [_config(message.body) for message in self._route.dump(wire.dump_classes(ifindex))]
+        except RequestRefused as problem:
+            return ifindex, problem.refused.code
+        return ifindex, _identity(wire.read_qdisc(root)), tuple(filters), tuple(classes)
+
+
+def _identity(root: Qdisc) -> tuple[object, ...]:
+    """A root without its counters."""
+    default = wire.read_default_minor(root.options) if root.kind == "htb" else None
+    return root.kind, root.handle, default
+
+
+def _config(body: bytes) -> bytes:
+    """A class without its counters; of L0 without the ceiling."""
+    if body[_KIND] != _HTB:
+        return body[_ID]
+    if body[8:12] == _L0:
+        return body[_ID] + body[_L0_RATE]
+    (length,) = _LENGTH.unpack_from(body, _OPTIONS_AT)
+    return body[_ID] + body[_OPTIONS_AT : _OPTIONS_AT + length]

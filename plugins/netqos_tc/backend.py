@@ -1,0 +1,250 @@
+"""The backend as the agent sees it: observe, plan, apply, and the small state between them.
+
+The kernel holds the state. Kept in this process are only the channels, the last fingerprint, the last numbers of the
+owners (for a table that somebody flushed) and the devices asked for. Calls may come from one task at a time; each
+reads or writes within milliseconds and yields only while a leaf is drained.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final, cast
+
+from netqos.backend import BackendContext, Capabilities, FastPath, LeafCounters, NftRunner
+from netqos.model.desired import DesiredState
+from netqos.model.health import Finding, error
+from netqos.model.ids import IfName, PodUid
+from netqos.model.levels import Direction
+from netqos.model.plan import ApplyResult, ObservedState, Plan
+from netqos_tc import changes, classify, describe, numbers, options
+from netqos_tc.audit import Auditor, Fingerprint
+from netqos_tc.fast import Shaped, TcFastPath
+from netqos_tc.layout import Facilities, lay_out
+from netqos_tc.netlink import Channel
+from netqos_tc.numbers import is_pod_minor
+from netqos_tc.observed import TcObserved
+from netqos_tc.probe import probe
+from netqos_tc.reader import Inventory, Reader
+from netqos_tc.root import Root, from_document
+from netqos_tc.spec import ClassKey
+from netqos_tc.wire import HtbClass, Link
+from netqos_tc.writer import Tools, Writer, document_name
+
+DIRECT_SHOWN_S: Final = 60.0
+"""How long the finding of unshaped packets is shown after the last of them."""
+
+
+class TcBackend:
+    """Shapes the uplinks of the network namespace in which its first call is made."""
+
+    def __init__(self, context: BackendContext) -> None:
+        """Read the options; `Rejected` with all that is wrong with them. The kernel is not touched yet."""
+        self._context = context
+        self._options = options.parse(context.options)
+        self._facilities = Facilities()
+        self._kernel: _Kernel | None = None
+        self._seen = TcObserved()
+        self._links: Mapping[int, Link] = {}
+        self._asked_for: frozenset[int] = frozenset()
+        self._uids: dict[str, PodUid] = {}
+        self._remembered: dict[str, int] = {}
+        self._print: Fingerprint | None = None
+        self._direct = DirectPackets()
+
+    @property
+    def name(self) -> str:
+        """The entry point's name."""
+        return self._context.name
+
+    async def probe(self) -> Capabilities:
+        """Try what the kernel can do; nothing outlives the call."""
+        capabilities, self._facilities = probe(self._open().route, self._nft)
+        return capabilities
+
+    async def observe(self) -> TcObserved:
+        """Read back everything of ours, exactly, and the roots that are not ours."""
+        kernel = self._open()
+        found, self._print = self._read(kernel)
+        self._links = found.links
+        now_s = self._context.monotonic()
+        self._seen = TcObserved(
+            ours=cast("Mapping[Hashable, object]", found.specs),
+            foreign=found.foreign,
+            roots=found.roots,
+            names={ifindex: link.name for ifindex, link in found.links.items()},
+            saved=self._saved(link.name for link in found.links.values()),
+            remembered=dict(self._remembered),
+            findings=self._direct.findings(found.direct_packets, found.links, now_s),
+        )
+        self._remembered |= {one.owner: one.minor for one in self._seen.elements.values()}
+        return self._seen
+
+    def plan(self, desired: DesiredState, observed: ObservedState) -> Plan:
+        """The ordered change; what cannot be enforced is in its findings. Pure, but for two memories.
+
+        Which devices were asked for (their roots are watched), and which pod an owner's name stands for.
+        """
+        met = observed if isinstance(observed, TcObserved) else TcObserved(findings=observed.findings)
+        layout = lay_out(desired, met, self._options, self._facilities)
+        self._asked_for = frozenset(one.index for one in desired.uplinks if one.index > 0)
+        self._uids = {classify.owner_of(pod.uid): pod.uid for pod in desired.pods}
+        names = describe.Names(
+            devices={**met.names, **{one.index: one.name for one in desired.uplinks}},
+            workloads=layout.workloads,
+        )
+        operations = changes.operations(layout.specs, met, names, complete=desired.complete)
+        return Plan(
+            backend=self.name,
+            operations=operations,
+            disturbs_loop=changes.touches_loop(operations),
+            findings=(*layout.findings, *met.findings),
+        )
+
+    async def apply(self, plan: Plan) -> ApplyResult:
+        """Carry out a plan; a failed operation stops only those that need it."""
+        if not plan:
+            return ApplyResult()
+        kernel = self._open()
+        self._print = None
+        tools = Tools(
+            route=kernel.route,
+            netfilter=kernel.netfilter,
+            nft=self._nft,
+            state=self._context.state,
+            reader=kernel.reader,
+            sleep=asyncio.sleep,
+            monotonic=self._context.monotonic,
+        )
+        return await Writer(tools).apply(plan.operations)
+
+    async def is_untouched(self) -> bool:
+        """Whether all is as at the last observation; what the fast loop moves does not count."""
+        last, devices = self._print, self._devices()
+        if last is None or last.ifindexes != devices:
+            return False
+        new = self._open().auditor.refresh(last, devices)
+        if not new.is_same_as(last):
+            return False
+        self._print = new
+        return True
+
+    def fast_path(self) -> FastPath | None:
+        """A grip on every uplink that has a tree, None when there is none."""
+        shaped = []
+        for ifindex, link in sorted(self._links.items()):
+            l0 = self._seen.classes.get(ClassKey(ifindex, numbers.L0))
+            if l0 is not None:
+                shaped.append(Shaped(ifindex=ifindex, name=IfName(link.name), mtu=link.mtu, l0=l0))
+        return TcFastPath(shaped, self._context.monotonic) if shaped else None
+
+    async def counters(self) -> Mapping[PodUid, tuple[LeafCounters, ...]]:
+        """The counters of every workload's leaf, on each uplink."""
+        owners = {one.minor: one.owner for one in self._seen.elements.values() if is_pod_minor(one.minor)}
+        found: dict[PodUid, tuple[LeafCounters, ...]] = {}
+        for ifindex, link in self._links.items():
+            for one in self._open().reader.classes(ifindex):
+                if one.minor in owners:
+                    owner = owners[one.minor]
+                    uid = self._uids.get(owner, PodUid(owner))
+                    found[uid] = (*found.get(uid, ()), _leaf_counters(one, link.name))
+        return found
+
+    async def close(self) -> None:
+        """Close the channels; everything stays in the kernel."""
+        if self._kernel is not None:
+            self._kernel.close()
+            self._kernel = None
+        self._print = None
+
+    def _open(self) -> _Kernel:
+        if self._kernel is None:
+            self._kernel = _Kernel.open()
+        return self._kernel
+
+    def _nft(self) -> NftRunner:
+        """One libnftables context for the life of the backend."""
+        kernel = self._open()
+        if kernel.nft is None:
+            kernel.nft = self._context.nft()
+        return kernel.nft
+
+    def _read(self, kernel: _Kernel) -> tuple[Inventory, Fingerprint]:
+        """An inventory, and a fingerprint that was taken before it: a change in between makes the next check fail."""
+        while True:
+            devices = self._devices()
+            fingerprint = kernel.auditor.take(devices)
+            found = kernel.reader.inventory()
+            self._links = found.links
+            if self._devices() == devices:
+                return found, fingerprint
+
+    def _devices(self) -> frozenset[int]:
+        return self._asked_for | frozenset(self._links)
+
+    def _saved(self, devices: Iterable[str]) -> dict[str, Root]:
+        documents = {
+            device: from_document(self._context.state.load(document_name(device))) for device in devices
+        }
+        return {device: root for device, root in documents.items() if root is not None}
+
+
+class DirectPackets:
+    """Watches for packets that HTB sent unshaped: its default class was missing, or a process asked for it."""
+
+    def __init__(self) -> None:
+        self._counts: dict[int, int] = {}
+        self._grown: dict[int, tuple[float, int]] = {}
+
+    def findings(
+        self, counts: Mapping[int, int], links: Mapping[int, Link], now_s: float
+    ) -> tuple[Finding, ...]:
+        """A finding for each device where the count has grown within the last minute, while it was watched."""
+        for ifindex, count in counts.items():
+            before = self._counts.get(ifindex, count)
+            if count > before:
+                self._grown[ifindex] = (now_s, count - before)
+        self._counts = dict(counts)
+        return tuple(
+            error(
+                "direct-packets",
+                links[ifindex].name,
+                f"{grown} packets were sent past every class (direct_packets_stat is {counts[ifindex]})",
+                hint="a program may send raw frames with the priority 4e51:0; see which has CAP_NET_RAW",
+            )
+            for ifindex, (at_s, grown) in self._grown.items()
+            if ifindex in counts and now_s - at_s < DIRECT_SHOWN_S
+        )
+
+
+@dataclass(slots=True, kw_only=True)
+class _Kernel:
+    """What is open to the kernel."""
+
+    route: Channel
+    netfilter: Channel
+    reader: Reader
+    auditor: Auditor
+    nft: NftRunner | None = None
+
+    @classmethod
+    def open(cls) -> _Kernel:
+        route, netfilter = Channel.route(), Channel.netfilter()
+        reader = Reader(route, netfilter)
+        return cls(route=route, netfilter=netfilter, reader=reader, auditor=Auditor(route, netfilter, reader))
+
+    def close(self) -> None:
+        self.route.close()
+        self.netfilter.close()
+
+
+def _leaf_counters(one: HtbClass, device: str) -> LeafCounters:
+    return LeafCounters(
+        direction=Direction.TX,
+        sent_bytes=one.counters.sent_bytes,
+        sent_packets=one.counters.sent_packets,
+        drops=one.counters.drops,
+        backlog_bytes=one.counters.backlog_bytes,
+        where=f"class {numbers.text(numbers.class_id(one.minor))} on {device}",
+    )

@@ -1,0 +1,212 @@
+"""From desired and observed objects to ordered operations. Pure.
+
+The order keeps a packet's way whole at every step: shrink, then widen and create from the root outwards, then lead
+packets to the new leaves, and only then take away, from the leaves inwards (`netqos.engine.reconcile.safe_order`).
+What goes with its parent (the queue of a class, everything under a root) has no operation of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import assert_never
+
+from netqos.engine.reconcile import Step, diff, safe_order
+from netqos.model.plan import Operation, Verb
+from netqos_tc import describe, numbers
+from netqos_tc.observed import TcObserved
+from netqos_tc.root import Root
+from netqos_tc.spec import (
+    ClassKey,
+    ClassSpec,
+    ElementKey,
+    ElementSpec,
+    FilterKey,
+    Key,
+    QueueKey,
+    RootKey,
+    Spec,
+    TableKey,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edit:
+    """The payload of an operation: an object as it was met and as it must become; None: not there.
+
+    `needs` are the objects whose own operation, where the plan has one, must have succeeded before this one.
+    `earlier` is for a root: what it takes the place of, or what is put back.
+    """
+
+    key: Key
+    before: Spec | None
+    after: Spec | None
+    needs: tuple[Key, ...] = ()
+    earlier: Root | None = None
+    device: str = ""
+
+
+def operations(
+    desired: Mapping[Key, Spec], observed: TcObserved, names: describe.Names, *, complete: bool
+) -> tuple[Operation, ...]:
+    """The ordered operations from `observed` to `desired`; without `complete` only those that add.
+
+    A damaged table is repaired even then: that adds the rules that are missing and leaves every element.
+    """
+    broken = _broken_trees(desired, observed)
+    if not complete:
+        desired = {key: spec for key, spec in desired.items() if device_of(key) not in broken}
+    edits = _edits(desired, observed, broken, names)
+    if not complete:
+        edits = [one for one in edits if one.before is None or (isinstance(one.key, TableKey) and one.after)]
+    return safe_order(_step(edit, names) for edit in edits)
+
+
+def device_of(key: Key) -> int | None:
+    """The device of an object, None for the table and its elements."""
+    return None if isinstance(key, TableKey | ElementKey) else key.ifindex
+
+
+def touches_loop(plan: Iterable[Operation]) -> bool:
+    """Whether an object that the fast loop writes, or stands on, is among the operations."""
+    keys = [operation.payload.key for operation in plan if isinstance(operation.payload, Edit)]
+    return any(
+        isinstance(key, RootKey) or (isinstance(key, ClassKey) and key.minor == numbers.L0) for key in keys
+    )
+
+
+def _broken_trees(desired: Mapping[Key, Spec], observed: TcObserved) -> frozenset[int]:
+    """Trees that no change can mend: the default class is another, or a fixed class stands in the wrong place."""
+    found = set()
+    for key, spec in desired.items():
+        met = observed.specs.get(key)
+        if met is None:
+            continue
+        is_misplaced = (
+            isinstance(key, ClassKey)
+            and isinstance(spec, ClassSpec)
+            and isinstance(met, ClassSpec)
+            and key.minor in numbers.FIXED
+            and spec.parent != met.parent
+        )
+        if is_misplaced or (isinstance(key, RootKey) and spec != met):
+            found.add(device_of(key) or 0)
+    return frozenset(found)
+
+
+def _edits(
+    desired: Mapping[Key, Spec], observed: TcObserved, broken: frozenset[int], names: describe.Names
+) -> list[Edit]:
+    """All that differs. A broken tree is made anew, so nothing of it counts as there."""
+    met = {key: spec for key, spec in observed.specs.items() if device_of(key) not in broken}
+    found = diff(desired, met)
+    roots = [key.ifindex for key in desired if isinstance(key, RootKey)]
+    pairs: list[tuple[Key, Spec | None, Spec | None]] = [
+        *((key, _root_before(key, observed), spec) for key, spec in found.creates.items()),
+        *((key, change.old, change.new) for key, change in found.changes.items()),
+        *_deletes(found.deletes),
+    ]
+    leaving = _leaving(pairs)
+    return [
+        Edit(
+            key=key,
+            before=before,
+            after=after,
+            needs=_needs(key, after, roots, leaving),
+            earlier=_earlier(key, after, observed),
+            device=names.device(device_of(key) or 0),
+        )
+        for key, before, after in pairs
+    ]
+
+
+def _root_before(key: Key, observed: TcObserved) -> Spec | None:
+    """Only the root of a broken tree is created over one that is there."""
+    return observed.specs.get(key) if isinstance(key, RootKey) else None
+
+
+def _deletes(deletes: Mapping[Key, Spec]) -> list[tuple[Key, Spec | None, Spec | None]]:
+    """Without what goes by itself: everything on a device whose root goes, elements with the table, queues."""
+    going = {key.ifindex for key in deletes if isinstance(key, RootKey)}
+    has_table_going = TableKey() in deletes
+    kept = [
+        key
+        for key in deletes
+        if isinstance(key, RootKey | TableKey)
+        or (isinstance(key, ElementKey) and not has_table_going)
+        or (isinstance(key, ClassKey | FilterKey) and key.ifindex not in going)
+    ]
+    return [(key, deletes[key], None) for key in kept]
+
+
+def _leaving(pairs: Iterable[tuple[Key, Spec | None, Spec | None]]) -> dict[int, tuple[Key, ...]]:
+    """The elements that stop leading to a class, by its minor: it may go when they are gone."""
+    found: dict[int, tuple[Key, ...]] = {}
+    for key, before, _after in pairs:
+        if isinstance(before, ElementSpec):
+            found[before.minor] = (*found.get(before.minor, ()), key)
+    return found
+
+
+def _needs(
+    key: Key, after: Spec | None, roots: list[int], leaving: Mapping[int, tuple[Key, ...]]
+) -> tuple[Key, ...]:
+    match key:
+        case ClassKey() if after is None:
+            return leaving.get(key.minor, ())
+        case ClassKey():
+            assert isinstance(after, ClassSpec)
+            parent = numbers.minor_of(after.parent)
+            return (ClassKey(key.ifindex, parent) if parent else RootKey(key.ifindex),)
+        case QueueKey():
+            return (ClassKey(key.ifindex, key.minor),)
+        case FilterKey() if after is not None:
+            return (ClassKey(key.ifindex, numbers.CONTROL),)
+        case ElementKey() if isinstance(after, ElementSpec):
+            return (TableKey(), *(ClassKey(ifindex, after.minor) for ifindex in roots))
+        case _:
+            return ()
+
+
+def _earlier(key: Key, after: Spec | None, observed: TcObserved) -> Root | None:
+    if not isinstance(key, RootKey):
+        return None
+    if after is not None:
+        return observed.roots.get(key.ifindex)
+    return observed.saved.get(observed.names.get(key.ifindex, ""))
+
+
+def _step(edit: Edit, names: describe.Names) -> Step[Operation]:
+    verb = Verb.DELETE if edit.after is None else Verb.CREATE if edit.before is None else Verb.CHANGE
+    operation = Operation(
+        verb=verb,
+        subject=describe.subject(edit.key, names),
+        detail=describe.change(edit.key, edit.before, edit.after, names, earlier=edit.earlier),
+        payload=edit,
+    )
+    return Step(verb=verb, rank=_rank(edit.key), widens=_widens(edit), what=operation)
+
+
+def _rank(key: Key) -> int:
+    """The table stands on nothing; its elements stand on the leaves."""
+    match key:
+        case TableKey():
+            return -1
+        case RootKey():
+            return 0
+        case ClassKey():
+            return 1 if key.minor == numbers.TOTAL else 2 if key.minor in numbers.INNER else 3
+        case QueueKey() | FilterKey():
+            return 4
+        case ElementKey():
+            return 5
+        case _:
+            assert_never(key)
+
+
+def _widens(edit: Edit) -> bool:
+    """Whether a change belongs among the creations: all but those that take bandwidth away."""
+    old, new = edit.before, edit.after
+    if isinstance(old, ClassSpec) and isinstance(new, ClassSpec):
+        return new.rate >= old.rate and new.ceil >= old.ceil
+    return True

@@ -1,0 +1,125 @@
+"""The nft table that tells each packet its class: its text, its shape, and the names in it. Pure.
+
+The order decides (each step was measured with masquerade, VXLAN and host traffic):
+
+- `output`: a priority of ours that a process set itself is cleared; packets that were sent before and come back in a
+  tunnel have no socket and keep theirs. Then the cgroups, the deepest last, since the last match stays.
+- `postrouting`, before source NAT: the priority that would mean "unshaped" is cleared; the source address decides;
+  what the node itself sends, and has no class yet, is the host's.
+
+What no step claims keeps priority 0 and falls into HTB's default, the unknown leaf. Steps are named, so that a later
+version (ingress) can add some without touching the others; a rule is recognised by its comment, which carries the
+version of its text.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable
+from typing import Final
+
+from netqos_tc import numbers
+from netqos_tc.nfwire import TABLE
+from netqos_tc.spec import CGROUP_MAPS, ChainSpec, ElementMap, RuleSpec, TableSpec
+
+OUTPUT: Final = "output"
+POSTROUTING: Final = "postrouting"
+CHAIN_NAMES: Final = (OUTPUT, POSTROUTING)
+CRITICAL_OWNER: Final = "netqos:critical"
+PROBE_TABLE: Final = "netqos_probe"
+
+_MANGLE: Final = -150
+_CHAINS: Final = {
+    OUTPUT: ChainSpec(name=OUTPUT, hook=3, priority=_MANGLE),
+    POSTROUTING: ChainSpec(name=POSTROUTING, hook=4, priority=_MANGLE),
+}
+_PLAIN_OWNER: Final = re.compile(r"[\x21-\x7e]{1,120}")
+_KEY_TYPES: Final = {ElementMap.TX4: "ipv4_addr", ElementMap.TX6: "ipv6_addr"}
+_OURS: Final = f"meta priority & 0xffff0000 {{}} 0x{numbers.ROOT:08x}"
+
+
+def table_spec(*, cgroups: bool) -> TableSpec:
+    """The table as it must be; without `cgroups` for a kernel that cannot tell a packet's cgroup."""
+    return TableSpec(
+        maps=frozenset(one.value for one in maps(cgroups=cgroups)),
+        chains=frozenset(_CHAINS.values()),
+        rules=tuple(RuleSpec(chain=chain, comment=name) for chain, name, _text in _rules(cgroups=cgroups)),
+    )
+
+
+def has_cgroups(spec: TableSpec) -> bool:
+    """Whether a table was made `cgroups=True`."""
+    return ElementMap.CG1.value in spec.maps
+
+
+def maps(*, cgroups: bool) -> tuple[ElementMap, ...]:
+    """The maps of the table."""
+    return tuple(one for one in ElementMap if cgroups or one.depth is None)
+
+
+def setup_text(*, cgroups: bool, wrong_chains: Iterable[str] = (), table: str = TABLE) -> str:
+    """The commands that make the table, or repair it: maps that are there keep their elements.
+
+    `wrong_chains` exist under another hook or priority and are made anew; all within the one transaction.
+    """
+    lines = [f"add table inet {table}"]
+    for chain in sorted(wrong_chains):
+        lines += [f"flush chain inet {table} {chain}", f"delete chain inet {table} {chain}"]
+    for one in maps(cgroups=cgroups):
+        key_type = _KEY_TYPES.get(one, "cgroupsv2")
+        lines.append(f"add map inet {table} {one.value} {{ type {key_type} : classid; }}")
+    for chain in _CHAINS:
+        base = f"type filter hook {chain} priority mangle; policy accept;"
+        lines += [f"add chain inet {table} {chain} {{ {base} }}", f"flush chain inet {table} {chain}"]
+    for chain, name, text in _rules(cgroups=cgroups):
+        lines.append(f'add rule inet {table} {chain} {text} comment "{name}"')
+    return "\n".join(lines) + "\n"
+
+
+def removal_text(table: str = TABLE) -> str:
+    """The command that removes the table with all that is in it."""
+    return f"delete table inet {table}\n"
+
+
+def probe_text(*, cgroups: bool) -> str:
+    """A transaction that succeeds where the table could be made, and leaves nothing."""
+    return setup_text(cgroups=cgroups, table=PROBE_TABLE) + removal_text(PROBE_TABLE)
+
+
+def owner_of(uid: str) -> str:
+    """A pod's name in the kernel: its UID, or a digest of a UID that the 128 bytes of a comment could not hold."""
+    if _PLAIN_OWNER.fullmatch(uid) and uid != CRITICAL_OWNER:
+        return uid
+    return "sha256:" + hashlib.sha256(uid.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def cgroup_map(depth: int) -> ElementMap | None:
+    """The map for cgroups of a depth, None when it is too deep (or the root)."""
+    return CGROUP_MAPS.get(depth)
+
+
+def _rules(*, cgroups: bool) -> list[tuple[str, str, str]]:
+    """Chain, comment and text of every rule, in order.
+
+    `socket transparent` matches whatever has a socket; a tunnel's outer packet of a forwarded one has none.
+    """
+    set_priority = "meta priority set"
+    rules = []
+    if cgroups:
+        is_ours = _OURS.format("==")
+        rules.append((OUTPUT, "reset", f"{is_ours} socket transparent {{ 0, 1 }} {set_priority} 0:0"))
+        rules += [
+            (OUTPUT, one.value, f"{set_priority} socket cgroupv2 level {depth} map @{one.value}")
+            for depth, one in sorted(CGROUP_MAPS.items())
+        ]
+    else:
+        rules.append((OUTPUT, "reset", f"{_OURS.format('==')} meta skuid >= 0 {set_priority} 0:0"))
+    host = numbers.text(numbers.class_id(numbers.HOST))
+    rules += [
+        (POSTROUTING, "direct", f"meta priority {numbers.MAJOR:x}:0 {set_priority} 0:0"),
+        (POSTROUTING, "tx4", f"{set_priority} ip saddr map @tx4"),
+        (POSTROUTING, "tx6", f"{set_priority} ip6 saddr map @tx6"),
+        (POSTROUTING, "host", f"fib saddr type local {_OURS.format('!=')} {set_priority} {host}"),
+    ]
+    return [(chain, f"netqos 1 {name}", text) for chain, name, text in rules]

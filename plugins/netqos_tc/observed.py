@@ -1,0 +1,53 @@
+"""What the backend found on the node, as one value. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from netqos.model.plan import ObservedState
+from netqos_tc.root import Root
+from netqos_tc.spec import ClassKey, ClassSpec, ElementKey, ElementSpec, Key, RootKey, Spec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TcObserved(ObservedState):
+    """`ObservedState` with what only this backend needs; `ours` holds `spec.Key` -> `spec.Spec`.
+
+    `roots`: the root qdiscs that are not ours, by device. `names`: the devices that have a tree of ours. `saved`: the
+    earlier roots kept in the state folder, by device name. `remembered`: the last known minor of each owner, from
+    this process's memory; it keeps classes when somebody flushed the table that tells their owners.
+    """
+
+    roots: Mapping[int, Root] = field(default_factory=dict)
+    names: Mapping[int, str] = field(default_factory=dict)
+    saved: Mapping[str, Root] = field(default_factory=dict)
+    remembered: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def specs(self) -> Mapping[Key, Spec]:
+        """`ours` with its types."""
+        return self.ours  # type: ignore[return-value]  # a backend's own keys and specs (see ObservedState)
+
+    @property
+    def trees(self) -> tuple[int, ...]:
+        """The devices that have a root of ours."""
+        return tuple(sorted(key.ifindex for key in self.specs if isinstance(key, RootKey)))
+
+    @property
+    def classes(self) -> Mapping[ClassKey, ClassSpec]:
+        """The classes of our trees."""
+        return {
+            key: spec
+            for key, spec in self.specs.items()
+            if isinstance(key, ClassKey) and isinstance(spec, ClassSpec)
+        }
+
+    @property
+    def elements(self) -> Mapping[ElementKey, ElementSpec]:
+        """The elements of our maps."""
+        return {
+            key: spec
+            for key, spec in self.specs.items()
+            if isinstance(key, ElementKey) and isinstance(spec, ElementSpec)
+        }

@@ -1,0 +1,76 @@
+"""The backend's own section of the configuration, `backendOptions.tc`. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from netqos.errors import Rejected
+from netqos.model.texts import shown
+
+_TARGET: Final = re.compile(r"([0-9]{1,4})ms")
+_KIND: Final = re.compile(r"[a-z][a-z0-9_]{0,15}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """`queue_ms`: milliseconds of its rate that a leaf's queue holds. `takeover`: foreign roots that may be taken."""
+
+    queue_ms: int = 20
+    takeover: frozenset[str] = frozenset()
+
+
+def parse(options: Mapping[str, object]) -> Options:
+    """Options from the configuration; `Rejected` with every problem."""
+    problems: list[str] = [
+        f"{name}: unknown option; allowed: queue, takeover"
+        for name in options
+        if name not in {"queue", "takeover"}
+    ]
+    queue_ms = _queue_ms(options.get("queue"), problems)
+    takeover = _takeover(options.get("takeover"), problems)
+    if problems:
+        raise Rejected(
+            "; ".join(problems),
+            subject="backendOptions.tc",
+            hint="for example: {queue: {target: 20ms}, takeover: [tbf]}",
+            problems=tuple(problems),
+        )
+    return Options(queue_ms=queue_ms, takeover=takeover)
+
+
+def _queue_ms(value: object, problems: list[str]) -> int:
+    match value:
+        case None:
+            return Options().queue_ms
+        case {"target": str(text), **rest} if not rest:
+            found = _TARGET.fullmatch(text)
+            if found and 1 <= int(found[1]) <= 1000:
+                return int(found[1])
+            problems.append(f"queue.target: {shown(text)} is not a time; allowed: 1ms to 1000ms")
+        case {"target": other, **rest} if not rest:
+            problems.append(f"queue.target: {shown(other)} is not a time; allowed: 1ms to 1000ms")
+        case _:
+            problems.append(
+                f"queue: {shown(value)}; allowed: an object with only the key target, {{target: 20ms}}"
+            )
+    return Options().queue_ms
+
+
+def _takeover(value: object, problems: list[str]) -> frozenset[str]:
+    if value is None:
+        return frozenset()
+    if not isinstance(value, list | tuple):
+        problems.append(f"takeover: {shown(value)}; allowed: a list of qdisc kinds, [tbf, cake]")
+        return frozenset()
+    kinds = []
+    for number, kind in enumerate(value):
+        if isinstance(kind, str) and _KIND.fullmatch(kind):
+            kinds.append(kind)
+        else:
+            problems.append(
+                f"takeover[{number}]: {shown(kind)} is no kind of qdisc; allowed: a name such as tbf"
+            )
+    return frozenset(kinds)

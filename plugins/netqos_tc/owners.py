@@ -1,0 +1,185 @@
+"""Who owns which packets, and which leaf each owner gets. Pure.
+
+An owner is a pod under its name in the kernel (`classify.owner_of`). Its number is read back from the elements of the
+nft maps, so that it survives everything but the removal of the table; a new one starts at a hash of the name.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import zlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from netqos.model.desired import DesiredPod, DesiredState
+from netqos.model.health import Finding, error, info, warning
+from netqos.model.ids import CgroupPath
+from netqos_tc.classify import CRITICAL_OWNER, cgroup_map, owner_of
+from netqos_tc.numbers import FIRST_POD, LAST_POD, class_id, is_pod_minor
+from netqos_tc.observed import TcObserved
+from netqos_tc.spec import CGROUP_MAPS, ElementKey, ElementMap
+
+
+@dataclass(slots=True)
+class Claims:
+    """The elements of the maps by owner, while they are collected; each element belongs to one owner."""
+
+    owners: dict[ElementKey, str] = field(default_factory=dict)
+    findings: list[Finding] = field(default_factory=list)
+
+    def add(self, key: ElementKey, owner: str, subject: str, what: str) -> None:
+        """Claim an element; the first claim stays."""
+        holder = self.owners.setdefault(key, owner)
+        if holder != owner:
+            self.findings.append(
+                error(
+                    "claimed-twice",
+                    subject,
+                    f"{what} belongs to {holder} already",
+                    hint="two workloads cannot share an address or a cgroup; its traffic counts for the first",
+                )
+            )
+
+    def of(self, owner: str) -> tuple[ElementKey, ...]:
+        """The elements of one owner."""
+        return tuple(key for key, holder in self.owners.items() if holder == owner)
+
+
+def collect(desired: DesiredState, *, cgroups: bool) -> Claims:
+    """Every element that should be there. The cgroups that keep the node reachable come first."""
+    claims = Claims()
+    for path, number in desired.critical_cgroups if cgroups else ():
+        _claim_cgroup(claims, path, number, owner=CRITICAL_OWNER, subject=f"cgroup {path}")
+    for pod in desired.pods:
+        _claim_pod(claims, pod, cgroups=cgroups)
+    return claims
+
+
+def assign(wanted: Mapping[str, int], observed: TcObserved, *, keep: bool) -> Mapping[str, int]:
+    """A leaf's minor for each owner; `wanted` has the minor of the class under which the leaf belongs.
+
+    An owner keeps its number unless its leaf stands under another parent, since HTB cannot move a class; with `keep`
+    even then (a plan that may only add). A new number is never one that is still in use in the kernel.
+    """
+    known, assigned, taken = _Known(observed), dict[str, int](), set[int]()
+    for owner in sorted(wanted):
+        for minor in known.candidates(owner):
+            if minor not in taken and (keep or known.stands_under(minor, wanted[owner])):
+                assigned[owner] = minor
+                taken.add(minor)
+                break
+    for owner in sorted(wanted):
+        if owner not in assigned:
+            minor = _fresh(owner, known.used | taken)
+            assigned[owner] = minor
+            taken.add(minor)
+    return assigned
+
+
+class _Known:
+    """The numbers in use in the kernel."""
+
+    def __init__(self, observed: TcObserved) -> None:
+        self._parents: dict[int, set[int]] = {}
+        for key, spec in observed.classes.items():
+            self._parents.setdefault(key.minor, set()).add(spec.parent)
+        self._owners: dict[int, set[str]] = {}
+        for element in observed.elements.values():
+            self._owners.setdefault(element.minor, set()).add(element.owner)
+        self._remembered = observed.remembered
+        self._minors: dict[str, set[int]] = {}
+        for minor, owners in self._owners.items():
+            for owner in owners:
+                self._minors.setdefault(owner, set()).add(minor)
+        self.used = {*self._parents, *self._owners}
+
+    def candidates(self, owner: str) -> Iterable[int]:
+        """The numbers that an owner has or had: by its elements, else as remembered and nobody else's now."""
+        found = [minor for minor in sorted(self._minors.get(owner, ())) if is_pod_minor(minor)]
+        remembered = self._remembered.get(owner)
+        if remembered is not None and self._owners.get(remembered, {owner}) == {owner}:
+            found.append(remembered)
+        return found
+
+    def stands_under(self, minor: int, parent_minor: int) -> bool:
+        """Whether the leaf, on every device where it is, has this parent."""
+        parent = class_id(parent_minor)
+        return self._parents.get(minor, {parent}) == {parent}
+
+
+def _fresh(owner: str, used: set[int]) -> int:
+    count = LAST_POD - FIRST_POD + 1
+    start = zlib.crc32(owner.encode())
+    for step in range(count):
+        minor = FIRST_POD + (start + step) % count
+        if minor not in used:
+            return minor
+    raise ValueError(f"no free class number: {count} leaves on one node")
+
+
+def _claim_pod(claims: Claims, pod: DesiredPod, *, cgroups: bool) -> None:
+    owner, subject = owner_of(pod.uid), f"pod {pod.name}"
+    if pod.addresses and not pod.host_network:
+        for text in pod.addresses:
+            _claim_address(claims, text, owner=owner, subject=subject)
+    elif pod.cgroup is None or pod.cgroup_id is None:
+        claims.findings.append(
+            info(
+                "pending", subject, "it has neither an address nor a cgroup yet, so its packets are not known"
+            )
+        )
+    elif cgroups:
+        _claim_cgroup(claims, pod.cgroup, pod.cgroup_id, owner=owner, subject=subject)
+    else:
+        claims.findings.append(
+            warning(
+                "not-enforced-cgroup",
+                subject,
+                "not enforced: this kernel cannot tell the cgroup of a packet",
+                hint="the kernel needs CONFIG_NFT_SOCKET and cgroup v2",
+            )
+        )
+
+
+def _claim_address(claims: Claims, text: str, *, owner: str, subject: str) -> None:
+    address = _parse(text)
+    if address is None:
+        claims.findings.append(
+            error(
+                "bad-address",
+                subject,
+                f"{text[:48]!r} is no address of a workload",
+                hint="correct its source",
+            )
+        )
+        return
+    which = ElementMap.TX4 if address.version == 4 else ElementMap.TX6
+    claims.add(ElementKey(which, str(address)), owner, subject, f"address {address}")
+
+
+def _parse(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    try:
+        address = ipaddress.ip_address(text)
+    except ValueError:
+        return None
+    if isinstance(address, ipaddress.IPv6Address):
+        if address.scope_id is not None:
+            return None
+        address = address.ipv4_mapped or address
+    is_nobodys = address.is_unspecified or address.is_multicast or address.is_loopback
+    return None if is_nobodys else address
+
+
+def _claim_cgroup(claims: Claims, path: CgroupPath, number: int, *, owner: str, subject: str) -> None:
+    depth = sum(bool(part) for part in path.split("/"))
+    which = cgroup_map(depth)
+    if which is None:
+        claims.findings.append(
+            warning(
+                "not-enforced-cgroup",
+                subject,
+                f"not enforced: cgroup {path} is {depth} deep; allowed: 1 to {max(CGROUP_MAPS)}",
+            )
+        )
+        return
+    claims.add(ElementKey(which, number), owner, subject, f"cgroup {path}")

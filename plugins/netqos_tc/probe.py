@@ -1,0 +1,213 @@
+"""What this host can do, found out by trying, never by versions. Three-valued: yes, no, or it could not be told.
+
+The kernel's part is tried in a network namespace made for it, in a thread that ends with it. Where that is not
+allowed, a request that must fail is sent instead: a known kind with broken options is refused as EINVAL, an unknown
+kind as ENOENT, and nothing is changed either way. The nft table is tried in one transaction that removes it again.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import enum
+import errno
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from netqos.backend import Capabilities, NftRunner
+from netqos.errors import NetqosError, Unsupported
+from netqos.model.health import Finding, error, info, warning
+from netqos.model.levels import Direction
+from netqos_tc import classify, netmsg, numbers, wire
+from netqos_tc.layout import Facilities
+from netqos_tc.netlink import Channel, Refused
+from netqos_tc.netmsg import Request
+from netqos_tc.spec import ClassSpec, LeafQueueSpec
+from netqos_tc.tree import CONTROL_FILTERS, ROOT_SPEC
+
+_CLONE_NEWNET: Final = 0x40000000  # include/uapi/linux/sched.h
+_LOOPBACK: Final = 1
+_UNKNOWN_KIND: Final = errno.ENOENT
+
+
+class Answer(enum.Enum):
+    """Whether a thing works here."""
+
+    YES = "yes"
+    NO = "no"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trials:
+    """What was tried in the kernel; `may_write`: this process has the right to configure the network."""
+
+    may_write: Answer
+    htb: Answer
+    bfifo: Answer
+    u32: Answer
+
+
+def probe(route: Channel, nft: Callable[[], NftRunner]) -> tuple[Capabilities, Facilities]:
+    """What the backend can do here; nothing outlives the call."""
+    trials = try_kernel(route)
+    cgroups, nft_findings = _try_nft(nft)
+    findings = (*_kernel_findings(trials), *nft_findings)
+    is_available = Answer.NO not in {trials.may_write, trials.htb, trials.bfifo} and cgroups is not None
+    capabilities = Capabilities(
+        available=is_available,
+        enforces=frozenset({Direction.TX}) if is_available else frozenset(),
+        lends=True,
+        limits=True,
+        rules=False,
+        findings=findings,
+    )
+    return capabilities, Facilities(u32=trials.u32 is not Answer.NO, cgroups=bool(cgroups))
+
+
+def try_kernel(route: Channel) -> Trials:
+    """Try in a namespace of its own, and where that is forbidden by requests that are refused either way."""
+    no_options = wire.make_qdisc(_LOOPBACK, parent=numbers.PARENT_ROOT, handle=0, kind="htb", options=b"")
+    short_options = wire.make_qdisc(
+        _LOOPBACK, parent=numbers.PARENT_ROOT, handle=0, kind="bfifo", options=b"\0"
+    )
+    htb, bfifo = route.write([_exclusive(no_options), _exclusive(short_options)])
+    aside = _in_new_namespace(_try_objects) or {}
+    return Trials(
+        may_write=Answer.NO if _code(htb) == errno.EPERM else Answer.YES,
+        htb=aside.get("htb", _from_refusal(htb)),
+        bfifo=aside.get("bfifo", _from_refusal(bfifo)),
+        u32=aside.get("u32", Answer.UNKNOWN),
+    )
+
+
+def _exclusive(request: Request) -> Request:
+    return Request(request.type, netmsg.CREATE | netmsg.EXCLUSIVE, request.body)
+
+
+def _code(refused: Refused | None) -> int:
+    return refused.code if refused is not None else 0
+
+
+def _from_refusal(refused: Refused | None) -> Answer:
+    """Broken options of a known kind are EINVAL, an unknown kind is ENOENT; anything else tells nothing."""
+    return {errno.EINVAL: Answer.YES, _UNKNOWN_KIND: Answer.NO}.get(_code(refused), Answer.UNKNOWN)
+
+
+def _try_objects() -> dict[str, Answer]:
+    """Make one of each on the loopback device of a namespace that nobody uses."""
+    leaf = ClassSpec(parent=numbers.ROOT, rate=1000, ceil=1000, buffer=100, cbuffer=100, prio=0, quantum=1500)
+    route = Channel.route()
+    try:
+        htb, _leaf, bfifo, u32 = route.write(
+            [
+                wire.make_root(_LOOPBACK, ROOT_SPEC),
+                wire.make_class(_LOOPBACK, numbers.UNKNOWN, leaf),
+                wire.make_queue(_LOOPBACK, numbers.UNKNOWN, LeafQueueSpec(limit=1500)),
+                wire.make_filter(_LOOPBACK, 1, CONTROL_FILTERS[1]),
+            ]
+        )
+    finally:
+        route.close()
+    if htb is not None:
+        return {"htb": Answer.NO} if htb.code == _UNKNOWN_KIND else {}
+    return {
+        "htb": Answer.YES,
+        "bfifo": Answer.YES if bfifo is None else Answer.NO,
+        "u32": Answer.YES if u32 is None else Answer.NO,
+    }
+
+
+def _in_new_namespace(work: Callable[[], dict[str, Answer]]) -> dict[str, Answer] | None:
+    """The result of `work` in a new network namespace, None where none may be made."""
+    results: list[dict[str, Answer]] = []
+
+    def enter() -> None:
+        libc = ctypes.CDLL(None, use_errno=True)
+        if libc.unshare(_CLONE_NEWNET) == 0:
+            try:
+                results.append(work())
+            except (NetqosError, OSError):
+                return
+
+    thread = threading.Thread(target=enter, name="netqos-tc-probe", daemon=True)
+    thread.start()
+    thread.join()
+    return results[0] if results else None
+
+
+def _try_nft(nft: Callable[[], NftRunner]) -> tuple[bool | None, tuple[Finding, ...]]:
+    """Whether the table can tell cgroups, None where it cannot be made at all."""
+    try:
+        runner = nft()
+    except Unsupported as problem:
+        return None, (error("no-libnftables", "backend tc", problem.message, hint=problem.hint),)
+    problems = []
+    for cgroups in (True, False):
+        try:
+            runner.run(classify.probe_text(cgroups=cgroups))
+        except NetqosError as problem:
+            problems.append(problem)
+        else:
+            return cgroups, tuple(_no_cgroups(one) for one in problems)
+    return None, (_no_nft(problems[-1]),)
+
+
+def _no_cgroups(problem: NetqosError) -> Finding:
+    return warning(
+        "no-socket-cgroup",
+        "backend tc",
+        f"not enforced: workloads known by their cgroup; {problem.message}",
+        hint="the kernel needs CONFIG_NFT_SOCKET (5.13 or newer), nftables 0.9.9 or newer",
+    )
+
+
+def _no_nft(problem: NetqosError) -> Finding:
+    return error(
+        "no-nft-maps",
+        "backend tc",
+        f"packets cannot be told apart: {problem.message}",
+        hint=problem.hint
+        or "the kernel needs CONFIG_NF_TABLES_INET and CONFIG_NFT_FIB_INET (modprobe nf_tables)",
+    )
+
+
+def _kernel_findings(trials: Trials) -> list[Finding]:
+    found = []
+    if trials.may_write is Answer.NO:
+        found.append(
+            error(
+                "no-right",
+                "backend tc",
+                "this process may not configure the network",
+                hint="run it as root or with CAP_NET_ADMIN in the node's network namespace",
+            )
+        )
+    if trials.htb is Answer.NO:
+        found.append(_missing("sch_htb", "CONFIG_NET_SCH_HTB", "nothing can be shaped"))
+    if trials.bfifo is Answer.NO:
+        found.append(_missing("bfifo", "CONFIG_NET_SCH_FIFO", "queues cannot be kept short"))
+    if trials.u32 is Answer.NO:
+        found.append(
+            warning(
+                "no-u32",
+                "backend tc",
+                "not enforced: a leaf of their own for ARP, LLDP, LACP and DHCP; they share the unknown leaf",
+                hint="modprobe cls_u32 (CONFIG_NET_CLS_U32)",
+            )
+        )
+    elif trials.u32 is Answer.UNKNOWN and trials.may_write is Answer.YES:
+        found.append(
+            info("u32-unknown", "backend tc", "whether cls_u32 is there shows when the first filter is made")
+        )
+    return found
+
+
+def _missing(module: str, option: str, consequence: str) -> Finding:
+    return error(
+        f"no-{module.removeprefix('sch_')}",
+        "backend tc",
+        f"unavailable: {module} is missing, {consequence}",
+        hint=f"modprobe {module} ({option})",
+    )

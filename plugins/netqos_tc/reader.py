@@ -1,0 +1,177 @@
+"""Reads the kernel's state into an `Inventory`: qdiscs, classes, queues, filters, table, elements. Decides nothing."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from netqos_tc import classify, nfwire, numbers, wire
+from netqos_tc.netlink import Channel, RequestRefused
+from netqos_tc.netmsg import Message, Request
+from netqos_tc.root import Child, Root
+from netqos_tc.spec import (
+    ClassKey,
+    ElementMap,
+    FilterKey,
+    Key,
+    QueueKey,
+    RootKey,
+    RootSpec,
+    RuleSpec,
+    Spec,
+    TableKey,
+    TableSpec,
+)
+from netqos_tc.tree import CONTROL_FILTERS
+from netqos_tc.wire import HtbClass, Link, Qdisc
+
+_CLSACT = 0xFFFFFFF1
+
+
+@dataclass(slots=True, kw_only=True)
+class Inventory:
+    """What was read. `links` are the devices with a tree, `direct_packets` what their roots sent unshaped."""
+
+    specs: dict[Key, Spec] = field(default_factory=dict)
+    foreign: dict[str, str] = field(default_factory=dict)
+    roots: dict[int, Root] = field(default_factory=dict)
+    links: dict[int, Link] = field(default_factory=dict)
+    direct_packets: dict[int, int] = field(default_factory=dict)
+
+
+class Reader:
+    """Reads through two channels of one namespace."""
+
+    def __init__(self, route: Channel, netfilter: Channel) -> None:
+        """Both channels stay the caller's."""
+        self._route = route
+        self._netfilter = netfilter
+
+    def inventory(self) -> Inventory:
+        """Everything of ours, and the roots that are not ours."""
+        found = Inventory()
+        qdiscs = [wire.read_qdisc(message) for message in self._route.dump(wire.dump_qdiscs())]
+        found.roots.update(_foreign_roots(qdiscs))
+        for root in qdiscs:
+            if is_our_root(root):
+                self._add_tree(found, root, qdiscs)
+        self._add_table(found)
+        return found
+
+    def root_of(self, ifindex: int) -> Root | None:
+        """The root of one device that is not ours, as `inventory` gives it."""
+        qdiscs = [wire.read_qdisc(message) for message in self._route.dump(wire.dump_qdiscs())]
+        return _foreign_roots(one for one in qdiscs if one.ifindex == ifindex).get(ifindex)
+
+    def classes(self, ifindex: int) -> list[HtbClass]:
+        """The classes of our tree on a device."""
+        messages = self._route.dump(wire.dump_classes(ifindex))
+        return [wire.read_class(one) for one in messages if wire.is_class_of(one, numbers.MAJOR)]
+
+    def table_messages(self) -> list[Message]:
+        """The raw messages of our table and its elements, empty where it is not there."""
+        requests = [nfwire.dump_rules(), *map(nfwire.dump_elements, ElementMap)]
+        return [message for request in requests for message in self._dump_table(request)]
+
+    def _add_tree(self, found: Inventory, root: Qdisc, qdiscs: Iterable[Qdisc]) -> None:
+        ifindex = root.ifindex
+        link = self._link(ifindex)
+        if link is None:
+            return
+        name = link.name
+        found.links[ifindex] = link
+        found.direct_packets[ifindex] = wire.read_direct_packets(root.options)
+        found.specs[RootKey(ifindex)] = RootSpec(default_minor=wire.read_default_minor(root.options))
+        for one in self.classes(ifindex):
+            if one.minor in numbers.FIXED or numbers.is_pod_minor(one.minor):
+                found.specs[ClassKey(ifindex, one.minor)] = one.spec
+            else:
+                text = numbers.text(numbers.class_id(one.minor))
+                found.foreign[f"class {text} on {name}"] = f"under {numbers.text(one.spec.parent)}"
+        for qdisc in qdiscs:
+            minor = numbers.minor_of(qdisc.parent)
+            is_leafs = qdisc.ifindex == ifindex and numbers.major_of(qdisc.parent) == numbers.MAJOR
+            if is_leafs and ClassKey(ifindex, minor) in found.specs and minor not in numbers.INNER:
+                found.specs[QueueKey(ifindex, minor)] = wire.read_queue(qdisc)
+        self._add_filters(found, ifindex, name)
+
+    def _add_filters(self, found: Inventory, ifindex: int, name: str) -> None:
+        for message in self._route.dump(wire.dump_filters(ifindex)):
+            preference = wire.filter_preference(message)
+            spec = wire.read_filter(message)
+            if preference not in CONTROL_FILTERS:
+                found.foreign[f"filter {preference} on {name}"] = wire.filter_kind(message)
+            elif spec is not None:
+                found.specs[FilterKey(ifindex, preference)] = spec
+
+    def _add_table(self, found: Inventory) -> None:
+        maps = {nfwire.read_map_name(one) for one in self._dump_table(nfwire.dump_maps())}
+        chains = [nfwire.read_chain(one) for one in self._dump_table(nfwire.dump_chains())]
+        ours = [one for one in chains if one is not None and one.name in classify.CHAIN_NAMES]
+        if not maps and not ours:
+            return
+        rules = [nfwire.read_rule(one) for one in self._dump_table(nfwire.dump_rules())]
+        known = [one for one in ElementMap if one.value in maps]
+        found.specs[TableKey()] = TableSpec(
+            maps=frozenset(one.value for one in known), chains=frozenset(ours), rules=_in_order(rules)
+        )
+        for which in known:
+            for message in self._dump_table(nfwire.dump_elements(which)):
+                found.specs.update(nfwire.read_elements(message))
+
+    def _dump_table(self, request: Request) -> list[Message]:
+        """A dump of something in our table, empty where that is not there."""
+        try:
+            return self._netfilter.dump(request)
+        except RequestRefused as problem:
+            if problem.refused.code != errno.ENOENT:
+                raise
+            return []
+
+    def _link(self, ifindex: int) -> Link | None:
+        """None when the device went away meanwhile."""
+        try:
+            return wire.read_link(self._route.get(wire.get_link(ifindex)))
+        except RequestRefused:
+            return None
+
+
+def is_our_root(qdisc: Qdisc) -> bool:
+    """Whether it is the root of a tree of ours."""
+    return (qdisc.kind, qdisc.handle, qdisc.parent) == ("htb", numbers.ROOT, numbers.PARENT_ROOT)
+
+
+def _foreign_roots(qdiscs: Iterable[Qdisc]) -> dict[int, Root]:
+    """The roots that are not ours, with what somebody put below them."""
+    found: dict[int, Qdisc] = {}
+    below: dict[int, list[Child]] = {}
+    hooked = set[int]()
+    for one in qdiscs:
+        if one.parent == numbers.PARENT_ROOT:
+            found[one.ifindex] = one
+        elif one.parent == _CLSACT and one.kind == "clsact":
+            hooked.add(one.ifindex)
+        elif one.handle != 0:
+            child = Child(parent=one.parent, kind=one.kind, handle=one.handle, options=one.options)
+            below.setdefault(one.ifindex, []).append(child)
+    return {
+        ifindex: Root(
+            kind=one.kind,
+            handle=one.handle,
+            options=one.options,
+            children=tuple(below.get(ifindex, ())),
+            has_filters=ifindex in hooked,
+        )
+        for ifindex, one in found.items()
+        if not is_our_root(one)
+    }
+
+
+def _in_order(rules: Iterable[RuleSpec]) -> tuple[RuleSpec, ...]:
+    """The rules of our chains, chain by chain, as `classify.table_spec` lists them."""
+    by_chain: dict[str, list[RuleSpec]] = {name: [] for name in classify.CHAIN_NAMES}
+    for rule in rules:
+        if rule.chain in by_chain:
+            by_chain[rule.chain].append(rule)
+    return tuple(rule for name in classify.CHAIN_NAMES for rule in by_chain[name])

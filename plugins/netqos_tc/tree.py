@@ -1,0 +1,175 @@
+"""The HTB tree of one uplink as specs: total, levels, fixed leaves, a leaf for each workload, filters. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from netqos.model.desired import Band
+from netqos.model.levels import Level, PerLevel
+from netqos_tc import numbers, params
+from netqos_tc.numbers import class_id
+from netqos_tc.params import Shape
+from netqos_tc.spec import (
+    ClassKey,
+    ClassSpec,
+    FilterKey,
+    FilterSpec,
+    Key,
+    LeafQueueSpec,
+    QueueKey,
+    RootKey,
+    RootSpec,
+    Spec,
+    U32Match,
+)
+
+ROOT_SPEC: Final = RootSpec(default_minor=numbers.UNKNOWN)
+NO_LEVELS_PRIO: Final = 1
+"""The priority of every pod where nothing is shaped by level."""
+
+# Ethernet protocol numbers (not address families, which would install filters for AX.25). These frames pass no nft:
+# ARP, LLDP, LACP, and what a host sends without an address (DHCP by a packet socket, duplicate address detection).
+_ANY: Final = (U32Match(value=0, mask=0, offset=0),)
+_NO_SOURCE4: Final = (U32Match(value=0, mask=0xFFFFFFFF, offset=12),)
+_NO_SOURCE6: Final = tuple(U32Match(value=0, mask=0xFFFFFFFF, offset=offset) for offset in (8, 12, 16, 20))
+CONTROL_FILTERS: Final = {
+    1: FilterSpec(protocol=0x0806, matches=_ANY, minor=numbers.CONTROL),
+    2: FilterSpec(protocol=0x88CC, matches=_ANY, minor=numbers.CONTROL),
+    3: FilterSpec(protocol=0x8809, matches=_ANY, minor=numbers.CONTROL),
+    4: FilterSpec(protocol=0x0800, matches=_NO_SOURCE4, minor=numbers.CONTROL),
+    5: FilterSpec(protocol=0x86DD, matches=_NO_SOURCE6, minor=numbers.CONTROL),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """A workload's leaf: its level, and its limit in bits per second."""
+
+    level: Level
+    limit_bps: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ground:
+    """What a tree stands on. `total_bps` None: unknown; `bands` None: nothing is shaped by level, only limits bite."""
+
+    ifindex: int
+    mtu: int
+    total_bps: int | None
+    bands: PerLevel[Band] | None
+    queue_ms: int
+    filters: bool = True
+
+
+def tree(ground: Ground, members: Mapping[int, Member], l0: ClassSpec | None) -> dict[Key, Spec]:
+    """All objects of one uplink. `members` by minor; `l0` is L0's class as observed, whose ceiling the loop moves."""
+    plot = _Plot(ground, members)
+    specs: dict[Key, Spec] = {RootKey(ground.ifindex): ROOT_SPEC}
+    plot.add_inner(specs, l0)
+    plot.add_fixed(specs)
+    for minor, member in members.items():
+        plot.add_member(specs, minor, member)
+    if ground.filters:
+        specs |= {FilterKey(ground.ifindex, number): spec for number, spec in CONTROL_FILTERS.items()}
+    return specs
+
+
+class _Plot:
+    """One tree while it is laid out."""
+
+    def __init__(self, ground: Ground, members: Mapping[int, Member]) -> None:
+        self._ground = ground
+        self._mtu = ground.mtu
+        self._total_bps = ground.total_bps or params.UNKNOWN_TOTAL_BPS
+        off = Band(guarantee_bps=0, ceiling_bps=self._total_bps, enabled=False)
+        self._bands = ground.bands or PerLevel(off, off, off)
+        self._rates = {
+            level: params.leaf_rates(level, self._guarantee_bps(level), self._count(level, members))
+            for level in Level
+        }
+
+    def add_inner(self, specs: dict[Key, Spec], l0: ClassSpec | None) -> None:
+        """The total and the levels."""
+        total = params.inner_shape(self._total_bps, self._total_bps, mtu=self._mtu)
+        self._put(specs, numbers.TOTAL, _class(numbers.ROOT, total))
+        for level, minor in numbers.LEVELS.items():
+            shape = params.inner_shape(self._guarantee_bps(level), self._ceiling_bps(level), mtu=self._mtu)
+            is_moved = level is Level.L0 and l0 is not None and self._ground.bands is not None
+            if is_moved and l0 is not None and shape.rate <= l0.ceil <= shape.ceil:
+                shape = params.with_ceil(shape, l0.ceil, mtu=self._mtu)
+            self._put(specs, minor, _class(class_id(numbers.TOTAL), shape))
+
+    def add_fixed(self, specs: dict[Key, Spec]) -> None:
+        """The leaves that are always there."""
+        l0_bps, l1_bps = self._ceiling_bps(Level.L0), self._ceiling_bps(Level.L1)
+        host = params.leaf_shape(Level.L0, self._rates[Level.L0].host_bps, l0_bps, mtu=self._mtu)
+        for minor in (numbers.HOST, numbers.CRITICAL):
+            self._put_leaf(specs, minor, Level.L0, host, prio=0, weight=params.HOST_WEIGHT)
+            self._put_queue(specs, minor, self._countable_bps(Level.L0, None))
+        unknown = params.leaf_shape(Level.L1, self._rates[Level.L1].pod_bps, l1_bps, mtu=self._mtu)
+        self._put_leaf(specs, numbers.UNKNOWN, Level.L1, unknown, prio=self._prio(Level.L1))
+        self._put_queue(specs, numbers.UNKNOWN, self._countable_bps(Level.L1, None))
+        control = params.control_shape(self._total_bps, mtu=self._mtu)
+        parent = class_id(numbers.TOTAL)
+        self._put(specs, numbers.CONTROL, _class(parent, control, prio=0, quantum=params.quantum(self._mtu)))
+        self._put_queue(specs, numbers.CONTROL, params.FLOOR_BPS)
+
+    def add_member(self, specs: dict[Key, Spec], minor: int, member: Member) -> None:
+        """One workload's leaf."""
+        ceil_bps = self._ceiling_bps(member.level)
+        if member.limit_bps is not None:
+            ceil_bps = min(ceil_bps, member.limit_bps)
+        shape = params.leaf_shape(member.level, self._rates[member.level].pod_bps, ceil_bps, mtu=self._mtu)
+        self._put_leaf(specs, minor, member.level, shape, prio=self._prio(member.level))
+        self._put_queue(specs, minor, self._countable_bps(member.level, member.limit_bps))
+
+    def _guarantee_bps(self, level: Level) -> int:
+        return max(self._bands[level].guarantee_bps, params.FLOOR_BPS)
+
+    def _ceiling_bps(self, level: Level) -> int:
+        return max(self._bands[level].ceiling_bps, params.FLOOR_BPS)
+
+    def _countable_bps(self, level: Level, limit_bps: int | None) -> int:
+        """The rate for which a leaf's queue is made: what it can count on, min(limit, guarantee of its level)."""
+        band = self._bands[level]
+        if band.enabled and band.guarantee_bps > 0:
+            own_bps = band.guarantee_bps
+        else:
+            own_bps = band.ceiling_bps if self._ground.total_bps is not None else params.UNKNOWN_QUEUE_BPS
+        return own_bps if limit_bps is None else min(own_bps, limit_bps)
+
+    def _prio(self, level: Level) -> int:
+        return level.value if self._ground.bands is not None else NO_LEVELS_PRIO
+
+    @staticmethod
+    def _count(level: Level, members: Mapping[int, Member]) -> int:
+        """The leaves that share a level's leaf rates; the unknown leaf is one of L1's."""
+        return sum(one.level is level for one in members.values()) + (level is Level.L1)
+
+    def _put(self, specs: dict[Key, Spec], minor: int, spec: ClassSpec) -> None:
+        specs[ClassKey(self._ground.ifindex, minor)] = spec
+
+    def _put_leaf(
+        self, specs: dict[Key, Spec], minor: int, level: Level, shape: Shape, *, prio: int, weight: int = 1
+    ) -> None:
+        quantum = params.quantum(self._mtu, weight=weight)
+        parent = class_id(numbers.LEVELS[level])
+        self._put(specs, minor, _class(parent, shape, prio=prio, quantum=quantum))
+
+    def _put_queue(self, specs: dict[Key, Spec], minor: int, rate_bps: int) -> None:
+        limit = params.queue_bytes(rate_bps, target_ms=self._ground.queue_ms, mtu=self._mtu)
+        specs[QueueKey(self._ground.ifindex, minor)] = LeafQueueSpec(limit=limit)
+
+
+def _class(parent: int, shape: Shape, *, prio: int | None = None, quantum: int | None = None) -> ClassSpec:
+    return ClassSpec(
+        parent=parent,
+        rate=shape.rate,
+        ceil=shape.ceil,
+        buffer=shape.buffer,
+        cbuffer=shape.cbuffer,
+        prio=prio,
+        quantum=quantum,
+    )

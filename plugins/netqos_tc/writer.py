@@ -1,0 +1,331 @@
+"""Carries out a plan's operations: runs of the same transport in one batch, each answer brought back to its operation.
+
+What an operation needs and did not get stops it, and nothing else. Elements that the kernel refuses are left out and
+the others are applied: one workload in disorder never holds up the rest.
+"""
+
+from __future__ import annotations
+
+import enum
+import errno
+import itertools
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Final, assert_never
+
+from netqos.backend import NftRunner, StateStore
+from netqos.errors import Rejected, Retryable
+from netqos.model.plan import ApplyResult, Failure, Operation
+from netqos_tc import classify, nfwire, root, wire
+from netqos_tc.changes import Edit
+from netqos_tc.netlink import Channel, Refused, RequestRefused
+from netqos_tc.netmsg import Request
+from netqos_tc.reader import Reader, is_our_root
+from netqos_tc.root import Root
+from netqos_tc.spec import (
+    ClassKey,
+    ClassSpec,
+    ElementKey,
+    ElementSpec,
+    FilterKey,
+    FilterSpec,
+    Key,
+    LeafQueueSpec,
+    QueueKey,
+    RootKey,
+    RootSpec,
+    TableKey,
+    TableSpec,
+)
+
+DRAIN_S: Final = 1.0
+_DRAIN_STEP_S: Final = 0.005
+_ABSENT: Final = frozenset({errno.ENOENT, errno.ENODEV})
+_ELEMENTS: Final = 500
+"""Elements in one transaction; a pod's move is two messages next to each other, never cut apart."""
+
+SKIPPED: Final = "skipped"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tools:
+    """What the writer works with; `sleep` and `monotonic` are for waiting until a leaf is empty."""
+
+    route: Channel
+    netfilter: Channel
+    nft: Callable[[], NftRunner]
+    state: StateStore
+    reader: Reader
+    sleep: Callable[[float], Awaitable[None]]
+    monotonic: Callable[[], float]
+
+
+class _Transport(enum.Enum):
+    """The ways in which operations reach the kernel; neighbours with the same one go together."""
+
+    ROUTE = enum.auto()
+    TAKE_AWAY = enum.auto()
+    GIVE_BACK = enum.auto()
+    NFT = enum.auto()
+    ELEMENTS = enum.auto()
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """One operation under way."""
+
+    operation: Operation
+    edit: Edit
+
+
+@dataclass(slots=True)
+class _Outcome:
+    """What has been done so far. A failed object stops what needs it."""
+
+    applied: int = 0
+    failures: list[Failure] = field(default_factory=list)
+    failed: set[Key] = field(default_factory=set)
+
+    def add(self, job: _Job, refused: Refused | None) -> None:
+        """Count one operation by its answer."""
+        if refused is None:
+            self.applied += 1
+        else:
+            self.fail(job, refused.name, refused.message)
+
+    def fail(self, job: _Job, code: str, message: str) -> None:
+        """Note a failure."""
+        self.failed.add(job.edit.key)
+        self.failures.append(Failure(operation=job.operation, code=code, message=message))
+
+    def skips(self, job: _Job) -> bool:
+        """Fail an operation whose needs have failed."""
+        lacking = [key for key in job.edit.needs if key in self.failed]
+        if lacking:
+            self.fail(job, SKIPPED, f"it needs {lacking[0]}, which could not be set up")
+        return bool(lacking)
+
+    def settle(self, job: _Job, refused: Refused | None) -> None:
+        """As `add`, but an operation refused for want of what it needs is a skipped one."""
+        if refused is None or not self.skips(job):
+            self.add(job, refused)
+
+    def attempt(self, job: _Job, work: Callable[[], None]) -> None:
+        """Do the work of one operation unless it lacks something; whatever is raised becomes its failure."""
+        if self.skips(job):
+            return
+        try:
+            work()
+        except Exception as problem:  # noqa: BLE001 - one operation's fault must not stop the others
+            self.fail(job, type(problem).__name__, str(problem) or "no reason given")
+
+
+class Writer:
+    """Applies operations in their order."""
+
+    def __init__(self, tools: Tools) -> None:
+        """`tools` stay the caller's."""
+        self._tools = tools
+
+    async def apply(self, operations: Sequence[Operation]) -> ApplyResult:
+        """Carry out operations; whatever one of them raises becomes its failure."""
+        outcome = _Outcome()
+        for transport, jobs in _runs(operations):
+            match transport:
+                case _Transport.NFT:
+                    self._alone(outcome, jobs, self._write_table)
+                case _Transport.GIVE_BACK:
+                    self._alone(outcome, jobs, self._give_back)
+                case _Transport.ELEMENTS:
+                    self._write_elements(outcome, jobs)
+                case _Transport.TAKE_AWAY:
+                    await self._drain(jobs)
+                    self._write_route(outcome, jobs)
+                case _Transport.ROUTE:
+                    self._write_route(outcome, jobs)
+                case _:
+                    assert_never(transport)
+        return ApplyResult(applied=outcome.applied, failures=tuple(outcome.failures))
+
+    def _alone(
+        self, outcome: _Outcome, jobs: Sequence[_Job], write: Callable[[Edit], Refused | None]
+    ) -> None:
+        for job in jobs:
+            outcome.attempt(job, partial(self._write_one, outcome, job, write))
+
+    @staticmethod
+    def _write_one(outcome: _Outcome, job: _Job, write: Callable[[Edit], Refused | None]) -> None:
+        outcome.add(job, write(job.edit))
+
+    def _write_route(self, outcome: _Outcome, jobs: Sequence[_Job]) -> None:
+        """One batch; what stands on a refused object is refused by the kernel too, and reported as skipped."""
+        sent: list[tuple[_Job, int]] = []
+        requests: list[Request] = []
+
+        def encode(job: _Job) -> None:
+            own = self._requests(job.edit)
+            sent.append((job, len(own)))
+            requests.extend(own)
+
+        for job in jobs:
+            outcome.attempt(job, partial(encode, job))
+        answers = iter(self._tools.route.write(requests))
+        for job, count in sent:
+            refused = [one for one in (next(answers) for _ in range(count)) if one is not None]
+            if job.edit.after is None and all(one.code in _ABSENT for one in refused):
+                refused = []
+            outcome.settle(job, refused[0] if refused else None)
+
+    def _requests(self, edit: Edit) -> list[Request]:
+        match edit:
+            case Edit(key=RootKey(ifindex), before=before, after=RootSpec() as spec):
+                if before is not None:
+                    return [wire.delete_root(ifindex), wire.make_root(ifindex, spec)]
+                self._keep_root(edit, ifindex)
+                return [wire.make_root(ifindex, spec)]
+            case Edit(key=ClassKey(ifindex, minor), before=before, after=ClassSpec() as spec):
+                return [wire.make_class(ifindex, minor, spec, create=before is None)]
+            case Edit(key=ClassKey(ifindex, minor), after=None):
+                return [wire.delete_class(ifindex, minor)]
+            case Edit(key=QueueKey(ifindex, minor), after=LeafQueueSpec() as spec):
+                return [wire.make_queue(ifindex, minor, spec)]
+            case Edit(key=FilterKey(ifindex, preference)):
+                return _filter_requests(edit, ifindex, preference)
+            case _:
+                raise TypeError(f"no request for {edit.key} from {edit.before} to {edit.after}")
+
+    def _keep_root(self, edit: Edit, ifindex: int) -> None:
+        """Write down what we take the place of, first making sure that it is still what was planned with."""
+        if self._tools.reader.root_of(ifindex) != edit.earlier:
+            raise Retryable("another program has changed the root qdisc meanwhile; it is looked at again")
+        earlier = edit.earlier or Root(kind="noop", handle=0)
+        self._tools.state.save(document_name(edit.device), root.to_document(earlier))
+
+    def _give_back(self, edit: Edit) -> Refused | None:
+        """Put back what was there; where that is refused, the device's default."""
+        assert isinstance(edit.key, RootKey)
+        ifindex, route = edit.key.ifindex, self._tools.route
+        if not self._has_our_root(ifindex):
+            return None
+        answers = route.write(root.restore(ifindex, edit.earlier))
+        refused = next((one for one in answers if one is not None), None)
+        if answers[0] is not None and answers[0].code not in _ABSENT:
+            route.write([wire.delete_root(ifindex)])
+        self._tools.state.delete(document_name(edit.device))
+        return refused if refused is not None and refused.code not in _ABSENT else None
+
+    def _has_our_root(self, ifindex: int) -> bool:
+        try:
+            found = self._tools.route.find(wire.get_root_of(ifindex))
+        except RequestRefused:
+            return False
+        return found is not None and is_our_root(wire.read_qdisc(found))
+
+    def _write_table(self, edit: Edit) -> Refused | None:
+        nft = self._tools.nft()
+        if edit.after is None:
+            nft.run(classify.removal_text())
+            return None
+        before, after = edit.before, edit.after
+        assert isinstance(after, TableSpec)
+        met = before.chains if isinstance(before, TableSpec) else frozenset()
+        wrong = {chain.name for chain in met - after.chains}
+        text = classify.setup_text(cgroups=classify.has_cgroups(after), wrong_chains=wrong)
+        try:
+            nft.run(text)
+        except Rejected:
+            if before is None:
+                raise
+            nft.run(
+                classify.removal_text() + text
+            )  # a map of another type: its elements follow in the next round
+        return None
+
+    def _write_elements(self, outcome: _Outcome, jobs: Sequence[_Job]) -> None:
+        ready = [job for job in jobs if not outcome.skips(job)]
+        for start in range(0, len(ready), _ELEMENTS):
+            self._write_some_elements(outcome, ready[start : start + _ELEMENTS])
+
+    def _write_some_elements(self, outcome: _Outcome, jobs: list[_Job]) -> None:
+        """One transaction; it is repeated without those that the kernel refuses."""
+        while jobs:
+            requests = [(job, request) for job in jobs for request in _element_requests(job.edit)]
+            answers = self._tools.netfilter.transact(
+                [request for _job, request in requests], begin=nfwire.batch_begin(), end=nfwire.batch_end()
+            )
+            refused = {
+                id(job): answer
+                for (job, _), answer in zip(requests, answers, strict=True)
+                if answer is not None
+            }
+            for job in jobs:
+                answer = refused.get(id(job))
+                is_gone = answer is not None and job.edit.after is None and answer.code in _ABSENT
+                if not refused or is_gone:
+                    outcome.add(job, None)
+                elif answer is not None:
+                    outcome.add(job, answer)
+            jobs = [job for job in jobs if refused and id(job) not in refused]
+
+    async def _drain(self, jobs: Sequence[_Job]) -> None:
+        """Wait until nothing waits in the leaves that are to go, at most a second for all of them."""
+        end_s = self._tools.monotonic() + DRAIN_S
+        waiting = [job.edit.key for job in jobs if isinstance(job.edit.key, ClassKey)]
+        while True:
+            waiting = [key for key in waiting if self._backlog(key)]
+            if not waiting or self._tools.monotonic() >= end_s:
+                return
+            await self._tools.sleep(_DRAIN_STEP_S)
+
+    def _backlog(self, key: ClassKey) -> int:
+        try:
+            found = wire.read_class(self._tools.route.get(wire.get_class(key.ifindex, key.minor)))
+        except RequestRefused:
+            return 0
+        return found.counters.backlog_packets
+
+
+def document_name(device: str) -> str:
+    """Under which name the state folder keeps the earlier root of a device."""
+    return f"root-{device}"
+
+
+def _runs(operations: Sequence[Operation]) -> Iterator[tuple[_Transport, list[_Job]]]:
+    jobs = [_Job(one, one.payload) for one in operations if isinstance(one.payload, Edit)]
+    for transport, run in itertools.groupby(jobs, key=lambda job: _transport(job.edit)):
+        yield transport, list(run)
+
+
+def _transport(edit: Edit) -> _Transport:
+    match edit.key:
+        case TableKey():
+            return _Transport.NFT
+        case ElementKey():
+            return _Transport.ELEMENTS
+        case RootKey() if edit.after is None:
+            return _Transport.GIVE_BACK
+        case ClassKey() if edit.after is None:
+            return _Transport.TAKE_AWAY
+        case _:
+            return _Transport.ROUTE
+
+
+def _filter_requests(edit: Edit, ifindex: int, preference: int) -> list[Request]:
+    before, after = edit.before, edit.after
+    requests = []
+    if isinstance(before, FilterSpec):
+        requests.append(wire.delete_filter(ifindex, preference, before.protocol))
+    if isinstance(after, FilterSpec):
+        requests.append(wire.make_filter(ifindex, preference, after))
+    return requests
+
+
+def _element_requests(edit: Edit) -> list[Request]:
+    assert isinstance(edit.key, ElementKey)
+    requests = []
+    if edit.before is not None:
+        requests.append(nfwire.delete_element(edit.key))
+    if isinstance(edit.after, ElementSpec):
+        requests.append(nfwire.add_element(edit.key, edit.after))
+    return requests
