@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
-from typing import Generic, TypeVar
 
 from netqos.errors import NetqosError, Rejected, Retryable, Unsupported
 from netqos.host.clock import Clock
@@ -21,46 +20,27 @@ from netqos.observe import wireparts as parts
 from netqos.observe.enforced import Enforcement
 from netqos.observe.http import Endpoint, HttpError, Request, Response, Router
 from netqos.observe.moment import Moment
+from netqos.observe.recorder import Recorder
+from netqos.observe.shared import Shared
 from netqos.observe.statusroutes import ROUTES, Route
 from netqos.observe.view import Agent
 
-T = TypeVar("T")
-
 MOST_STREAMS = 16
-SHARED_S = 0.25
-"""How old a plan or counters may be that a second reader is given."""
-
 SLICE = 50
 """Items of a long list that are encoded before other tasks get their turn."""
 
+REJECTIONS = frozenset({400, 413, 415, 422})
+
 Values = Mapping[str, str]
-
-
-class Shared(Generic[T]):
-    """Reads something costly for one caller at a time, and gives a result that is fresh enough to all who wait."""
-
-    def __init__(self, read: Callable[[], Awaitable[T]], clock: Clock) -> None:
-        """`read` is called at most once every `SHARED_S` seconds."""
-        self._read = read
-        self._clock = clock
-        self._lock = asyncio.Lock()
-        self._kept: tuple[float, T] | None = None
-
-    async def get(self) -> T:
-        """The newest result."""
-        async with self._lock:
-            if self._kept is None or self._clock.monotonic() - self._kept[0] >= SHARED_S:
-                result = await self._read()
-                self._kept = (self._clock.monotonic(), result)
-            return self._kept[1]
 
 
 class StatusApi:
     """Answers the requests of the status socket."""
 
-    def __init__(self, agent: Agent, clock: Clock) -> None:
-        """Every answer is made from the agent's newest view."""
+    def __init__(self, agent: Agent, clock: Clock, recorder: Recorder | None = None) -> None:
+        """Every answer is made from the agent's newest view; rejected bodies are counted by the recorder."""
         self._agent = agent
+        self._recorder = recorder
         self._clock = clock
         self._plan_shared = Shared(agent.plan, clock)
         self._counters_shared = Shared(agent.all_counters, clock)
@@ -83,9 +63,17 @@ class StatusApi:
             try:
                 return await answer(request, {**values, **query})
             except NetqosError as problem:
-                raise as_http(problem) from None
+                raise self._counted(as_http(problem)) from None
+            except HttpError as problem:
+                raise self._counted(problem) from None
 
         return endpoint
+
+    def _counted(self, problem: HttpError) -> HttpError:
+        """The same problem, counted when it is an input that was rejected."""
+        if problem.status in REJECTIONS and self._recorder is not None:
+            self._recorder.rejected("invalid-override")
+        return problem
 
     async def _status(self, _request: Request, _values: Values) -> Response:
         return _json(answers.status(self._agent.view(), Moment.now(self._clock)))

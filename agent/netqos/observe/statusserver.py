@@ -9,6 +9,7 @@ from netqos.host.clock import Clock
 from netqos.observe.httpserver import HttpServer, Limits
 from netqos.observe.listen import UnixListener
 from netqos.observe.logs import get_logger
+from netqos.observe.recorder import Recorder
 from netqos.observe.statusapi import StatusApi
 from netqos.observe.view import Agent
 
@@ -21,6 +22,7 @@ async def serve_status(
     agent: Agent,
     clock: Clock,
     *,
+    recorder: Recorder | None = None,
     limits: Limits | None = None,
     look_s: float = LOOK_S,
 ) -> None:
@@ -28,7 +30,7 @@ async def serve_status(
 
     Make the listener early: that a second daemon runs is found out there, before anything was touched.
     """
-    server = HttpServer("status", StatusApi(agent, clock).router(), limits=limits)
+    server = HttpServer("status", StatusApi(agent, clock, recorder).router(), limits=limits)
     try:
         while True:
             listener = await _serve_until_lost(server, listener, look_s)

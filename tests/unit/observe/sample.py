@@ -56,6 +56,8 @@ DESIRED = states.node(
     )
 )
 
+NAMED = {pod.name: pod for pod in DESIRED.pods}
+
 EVIL = "\x1b[2J\x1b]0;owned\x07 \u202e10M\n"
 """What a hostile annotation would like to do to a terminal."""
 
@@ -107,15 +109,15 @@ BAD_VALUE = warning(
     "bad-limit", "pod prod/hostile", f"egress-bandwidth {EVIL!r} is no quantity", hint="write it as 10M"
 )
 PODS = (
-    view_of(DESIRED.pods[0], "workload", egress="workload"),
-    view_of(DESIRED.pods[1], "label koordinator.sh/qosClass"),
+    view_of(NAMED["web"], "workload", egress="workload"),
+    view_of(NAMED["prod/db"], "label koordinator.sh/qosClass"),
     view_of(
-        DESIRED.pods[2],
+        NAMED["batch/crunch"],
         "kubernetes class",
         egress="annotation koordinator.sh/egress-bandwidth",
         ingress="annotation kubernetes.io/ingress-bandwidth",
     ),
-    view_of(DESIRED.pods[3], "kubernetes class", BAD_VALUE, ingress="override"),
+    view_of(NAMED["prod/hostile"], "kubernetes class", BAD_VALUE, ingress="override"),
 )
 
 UNIT = Unit(Direction.TX, IfName("up0"))
