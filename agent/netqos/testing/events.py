@@ -1,0 +1,96 @@
+"""What the kernel reports as changed in a network namespace: traffic control and nft, counted by kind."""
+
+from __future__ import annotations
+
+import os
+import select
+import socket
+import struct
+from collections import Counter
+from collections.abc import Iterator
+from types import TracebackType
+from typing import Self
+
+from netqos.testing.namespaces import Namespace
+from netqos.testing.processes import Call
+
+_ROUTE, _NETFILTER = 0, 12
+_TC_GROUP, _NFT_GROUP = 1 << 3, 1 << 6  # RTNLGRP_TC is 4, NFNLGRP_NFTABLES is 7
+_NFT_NEWGEN = (10 << 8) | 15
+_NAMES = {
+    36: "qdisc made or changed",
+    37: "qdisc deleted",
+    40: "class made or changed",
+    41: "class deleted",
+    44: "filter made or changed",
+    45: "filter deleted",
+    _NFT_NEWGEN: "nft transaction",
+}
+_SO_RCVBUFFORCE = 33  # include/uapi/asm-generic/socket.h
+_HEADER = struct.Struct("=IHHII")
+_READY = b"!"
+
+
+class Watch:
+    """Counts reports while it is open; use it in a `with` statement, then ask `counts`."""
+
+    def __init__(self, namespace: Namespace) -> None:
+        """Nothing is watched yet."""
+        self._namespace = namespace
+        self._call: Call[dict[str, int]] | None = None
+        self._stop = -1
+        self.counts: dict[str, int] = {}
+        """Reports by kind, known after the end: `qdisc deleted`, `nft transaction`."""
+
+    def __enter__(self) -> Self:
+        """Watch from now on."""
+        stop, self._stop = os.pipe()
+        ready, started = os.pipe()
+        self._call = self._namespace.fork(_count, stop, started)
+        os.close(stop)
+        os.close(started)
+        try:
+            os.read(ready, 1)
+        finally:
+            os.close(ready)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Count until now."""
+        assert self._call is not None
+        os.write(self._stop, _READY)
+        os.close(self._stop)
+        self.counts = self._call.result(timeout_s=10)
+
+
+def _count(stop: int, started: int) -> dict[str, int]:
+    with (
+        socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _ROUTE) as route,
+        socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETFILTER) as netfilter,
+    ):
+        for one, group in ((route, _TC_GROUP), (netfilter, _NFT_GROUP)):
+            one.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, 1 << 23)
+            one.bind((0, group))
+        os.write(started, _READY)
+        return dict(_collect(stop, (route, netfilter)))
+
+
+def _collect(stop: int, sockets: tuple[socket.socket, ...]) -> Counter[str]:
+    found: Counter[str] = Counter()
+    while True:
+        ready, _, _ = select.select([stop, *(one.fileno() for one in sockets)], [], [])
+        for one in sockets:
+            if one.fileno() in ready:
+                found.update(_NAMES[kind] for kind in _kinds(one.recv(1 << 20)) if kind in _NAMES)
+        if ready == [stop]:
+            return found
+
+
+def _kinds(data: bytes) -> Iterator[int]:
+    place = 0
+    while place < len(data):
+        size, kind, *_ = _HEADER.unpack_from(data, place)
+        yield kind
+        place += (size + 3) & ~3

@@ -1,0 +1,124 @@
+"""`python -m tests.bench [NAME...] [--json FILE] [--runs N]`: measure what the project claims.
+
+Nothing here passes or fails by the clock of a shared machine: a claim that is not met is shown, and the exit status
+stays 0. It is 1 when a benchmark could not be run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import sys
+import time
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import netqos
+from netqos.cli.demo.stage import require_tools
+from netqos.errors import NetqosError
+from netqos.testing.netns import reexec_in_user_namespace
+from tests.bench.ceiling import ceiling
+from tests.bench.cost import loop_cost, memory
+from tests.bench.figures import Figure, table
+from tests.bench.guarantee import guarantee, onset, used
+from tests.bench.latency import latency_flood, latency_l0
+from tests.bench.options import Options, say
+from tests.bench.reachable import node_reachable
+from tests.bench.restart import kill9, second_start
+
+BENCHES: Mapping[str, Callable[[Options], list[Figure]]] = {
+    "guarantee": guarantee,
+    "used": used,
+    "ceiling": ceiling,
+    "onset": onset,
+    "latency-l0": latency_l0,
+    "latency-flood": latency_flood,
+    "node-reachable": node_reachable,
+    "loop-cost": loop_cost,
+    "memory": memory,
+    "second-start": second_start,
+    "kill9": kill9,
+}
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run the benchmarks named, or all of them."""
+    arguments = _parser().parse_args(argv)
+    options = Options(runs=arguments.runs, onsets=arguments.onsets, kills=arguments.kills)
+    try:
+        require_tools()
+        reexec_in_user_namespace()
+    except NetqosError as problem:
+        print(f"bench: {problem}", file=sys.stderr)
+        return 1
+    figures: list[Figure] = []
+    failed: list[str] = []
+    for name in arguments.names or BENCHES:
+        found = _run(name, options)
+        figures += found or []
+        failed += [name] if found is None else []
+    print(table(figures))
+    if arguments.json is not None:
+        arguments.json.write_text(json.dumps(_document(figures, options), indent=2) + "\n", encoding="utf-8")
+    if failed:
+        print(f"bench: could not be run: {', '.join(failed)}", file=sys.stderr)
+    return 1 if failed else 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.bench", description=(__doc__ or "").partition("\n")[0]
+    )
+    parser.add_argument("names", nargs="*", metavar="NAME", type=_name, help=", ".join(BENCHES))
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures, run by run")
+    parser.add_argument("--runs", type=_positive, default=3, metavar="N", help="runs of each (default: 3)")
+    parser.add_argument(
+        "--onsets", type=_positive, default=10, metavar="N", help="joins of onset (default: 10)"
+    )
+    parser.add_argument(
+        "--kills", type=_positive, default=200, metavar="N", help="kills of kill9 (default: 200)"
+    )
+    return parser
+
+
+def _name(text: str) -> str:
+    if text not in BENCHES:
+        raise argparse.ArgumentTypeError(f"{text!r} is none of {', '.join(BENCHES)}")
+    return text
+
+
+def _positive(text: str) -> int:
+    number = int(text) if text.isdecimal() else 0
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number from 1 on")
+    return number
+
+
+def _run(name: str, options: Options) -> list[Figure] | None:
+    start_s = time.monotonic()
+    say(f"{name} ...")
+    try:
+        return BENCHES[name](options)
+    except Exception:  # noqa: BLE001 - one benchmark that fails does not hide the others
+        traceback.print_exc()
+        return None
+    finally:
+        say(f"{name} took {time.monotonic() - start_s:.0f} s")
+
+
+def _document(figures: Sequence[Figure], options: Options) -> dict[str, object]:
+    return {
+        "netqos": netqos.__version__,
+        "kernel": platform.release(),
+        "python": platform.python_version(),
+        "cpus": os.cpu_count(),
+        "runs": options.runs,
+        "figures": [figure.as_json() for figure in figures],
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
