@@ -1,0 +1,185 @@
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from netqos.sources import configfiles
+from netqos.sources.configfiles import MOST_BYTES, Unreadable, read_documents, watched_folders
+
+
+@pytest.fixture
+def main(tmp_path: Path) -> Path:
+    path = tmp_path / "etc" / "netqos.yaml"
+    path.parent.mkdir()
+    path.write_text("onExit: keep\n")
+    return path
+
+
+def refusals(main: Path) -> list[tuple[str, str]]:
+    with pytest.raises(Unreadable) as caught:
+        read_documents(main)
+    assert len(caught.value.problems) == len(caught.value.findings)
+    return [(one.code, one.subject) for one in caught.value.findings]
+
+
+def test_the_main_file_then_the_others_by_name(main: Path) -> None:
+    folder = main.parent / "conf.d"
+    folder.mkdir()
+    for name in ("20-b.yaml", "10-a.yaml", "README", "x.yml", ".hidden.yaml", ".#10-a.yaml", "10-a.yaml~"):
+        (folder / name).write_text(f"# {name}\n")
+    (folder / "..data").mkdir()
+    assert read_documents(main) == (
+        ("netqos.yaml", "onExit: keep\n"),
+        ("conf.d/10-a.yaml", "# 10-a.yaml\n"),
+        ("conf.d/20-b.yaml", "# 20-b.yaml\n"),
+    )
+
+
+def test_a_byte_order_mark_is_no_text(main: Path) -> None:
+    main.write_bytes(b"\xef\xbb\xbfonExit: keep\n")
+    assert read_documents(main) == (("netqos.yaml", "onExit: keep\n"),)
+
+
+def _folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+def _fifo(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
+def _device(path: Path) -> None:
+    path.unlink()
+    path.symlink_to("/dev/null")
+
+
+def _circle(path: Path) -> None:
+    path.unlink()
+    path.symlink_to(path.name)
+
+
+def _dangling(path: Path) -> None:
+    path.unlink()
+    path.symlink_to("nowhere")
+
+
+def _garbage(path: Path) -> None:
+    path.write_bytes(b"a: 1\nb: \xff\n")
+
+
+def _huge(path: Path) -> None:
+    path.write_text("#" * (MOST_BYTES + 1))
+
+
+def _empty(path: Path) -> None:
+    path.write_text(" \n\n")
+
+
+@pytest.mark.parametrize(
+    ("break_it", "code", "place"),
+    [
+        (_dangling, "configuration-missing", ""),
+        (_folder, "configuration-not-a-file", ""),
+        (_fifo, "configuration-not-a-file", ""),
+        (_device, "configuration-not-a-file", ""),
+        (_circle, "configuration-not-a-file", ""),
+        (_garbage, "configuration-not-text", " line 2"),
+        (_huge, "configuration-too-large", ""),
+        (_empty, "configuration-empty", " line 1"),
+    ],
+)
+def test_what_is_no_text_file_is_told_at_once(
+    main: Path, break_it: Callable[[Path], None], code: str, place: str
+) -> None:
+    other = main.parent / "conf.d" / "10-a.yaml"
+    other.parent.mkdir()
+    other.write_text("{}\n")
+    break_it(other)
+    assert refusals(main) == [(code, f"conf.d/10-a.yaml{place}")]
+    break_it(main)
+    assert refusals(main) == [(code, f"netqos.yaml{place}"), (code, f"conf.d/10-a.yaml{place}")]
+
+
+def test_the_main_file_must_be_there_the_others_need_not(main: Path) -> None:
+    (main.parent / "conf.d").mkdir()
+    (main.parent / "conf.d/10-a.yaml").write_text("{}\n")
+    main.unlink()
+    assert refusals(main) == [("configuration-missing", "netqos.yaml")]
+
+
+def test_permission_denied_is_told(main: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(path: Path, flags: int) -> int:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(os, "open", refuse)
+    assert refusals(main) == [("configuration-unreadable", "netqos.yaml")]
+
+
+def test_a_file_in_the_place_of_the_folder(main: Path) -> None:
+    (main.parent / "conf.d").write_text("")
+    assert refusals(main) == [("configuration-missing", "conf.d")]
+
+
+def test_a_set_that_is_being_replaced_is_read_again(main: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    readings = iter([(("a", "1"), ("b", "1")), (("a", "1"), ("b", "2")), (("a", "2"), ("b", "2"))])
+    last = (("a", "2"), ("b", "2"))
+    monkeypatch.setattr(configfiles, "_read_all", lambda path: next(readings, last))
+    assert read_documents(main) == last
+
+
+def test_a_set_that_never_holds_still_is_told(main: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    count = iter(range(100))
+    monkeypatch.setattr(configfiles, "_read_all", lambda path: (("a", str(next(count))),))
+    assert refusals(main) == [("configuration-unsteady", "netqos.yaml")]
+
+
+def test_descriptors_do_not_leak(main: Path) -> None:
+    (main.parent / "conf.d").mkdir()
+    _fifo(_touched(main.parent / "conf.d/a.yaml"))
+    (main.parent / "conf.d/b.yaml").mkdir()
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    for _ in range(20):
+        refusals(main)
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
+
+
+def _touched(path: Path) -> Path:
+    path.touch()
+    return path
+
+
+def test_the_folders_of_a_plain_file(main: Path) -> None:
+    assert watched_folders(main) == (main.parent,)
+    (main.parent / "conf.d").mkdir()
+    assert watched_folders(main) == (main.parent, main.parent / "conf.d")
+
+
+def test_the_folders_of_a_mounted_configmap(tmp_path: Path) -> None:
+    (tmp_path / "..2024").mkdir()
+    (tmp_path / "..2024/netqos.yaml").write_text("{}")
+    (tmp_path / "..data").symlink_to("..2024")
+    (tmp_path / "netqos.yaml").symlink_to("..data/netqos.yaml")
+    assert set(watched_folders(tmp_path / "netqos.yaml")) == {tmp_path, tmp_path / "..2024"}
+
+
+def test_the_folders_of_links_to_elsewhere(main: Path, tmp_path: Path) -> None:
+    (tmp_path / "opt/real").mkdir(parents=True)
+    (tmp_path / "opt/real/n.yaml").write_text("{}")
+    (tmp_path / "opt/current").symlink_to("real")
+    main.unlink()
+    main.symlink_to(tmp_path / "opt/current/n.yaml")
+    assert set(watched_folders(main)) == {main.parent, tmp_path / "opt", tmp_path / "opt/real"}
+
+
+def test_of_a_folder_that_is_not_there_the_nearest_one(tmp_path: Path) -> None:
+    assert watched_folders(tmp_path / "a/b/netqos.yaml") == (tmp_path,)
+
+
+def test_a_circle_of_links_ends(main: Path) -> None:
+    _circle(main)
+    assert main.parent in watched_folders(main)
