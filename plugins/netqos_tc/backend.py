@@ -69,6 +69,7 @@ class TcBackend:
         found, self._print = self._read(kernel)
         self._links = found.links
         now_s = self._context.monotonic()
+        self._remembered |= found.owners()
         self._seen = TcObserved(
             ours=cast("Mapping[Hashable, object]", found.specs),
             foreign=found.foreign,
@@ -78,7 +79,6 @@ class TcBackend:
             remembered=dict(self._remembered),
             findings=self._direct.findings(found.direct_packets, found.links, now_s),
         )
-        self._remembered |= {one.owner: one.minor for one in self._seen.elements.values()}
         return self._seen
 
     def plan(self, desired: DesiredState, observed: ObservedState) -> Plan:
@@ -103,7 +103,10 @@ class TcBackend:
         )
 
     async def apply(self, plan: Plan) -> ApplyResult:
-        """Carry out a plan; a failed operation stops only those that need it."""
+        """Carry out a plan; a failed operation stops only those that need it.
+
+        What others change meanwhile shows in the observation that should follow.
+        """
         if not plan:
             return ApplyResult()
         kernel = self._open()
@@ -117,7 +120,10 @@ class TcBackend:
             sleep=asyncio.sleep,
             monotonic=self._context.monotonic,
         )
-        return await Writer(tools).apply(plan.operations)
+        result = await Writer(tools).apply(plan.operations)
+        if result.ok:
+            self._print = kernel.auditor.take(self._devices())
+        return result
 
     async def is_untouched(self) -> bool:
         """Whether all is as at the last observation; what the fast loop moves does not count."""
@@ -157,6 +163,13 @@ class TcBackend:
             self._kernel.close()
             self._kernel = None
         self._print = None
+
+    def open(self) -> None:
+        """Open everything that speaks to the kernel in the namespace of the calling thread (else the first call does).
+
+        `Unsupported` where libnftables is missing.
+        """
+        self._nft()
 
     def _open(self) -> _Kernel:
         if self._kernel is None:

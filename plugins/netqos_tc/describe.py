@@ -79,7 +79,9 @@ def change(
     if isinstance(key, RootKey):
         return _root(before, after, earlier)
     if isinstance(key, TableKey):
-        return "packets are told to their classes" if before is None else "rules put back" if after else ""
+        return _table(before, after)
+    if after is None:
+        return _leaving(key, before, names)
     old, new = (_values(spec, names) for spec in (before, after))
     parts = [
         (f"{name} {old[name]} -> {value}" if name in old else f"{name} {value}")
@@ -89,6 +91,21 @@ def change(
     owner = names.leaf(key.minor) if isinstance(key, ClassKey | QueueKey) else ""
     words = ", ".join(parts)
     return f"{owner}: {words}" if owner and words else owner or words
+
+
+def _table(before: Spec | None, after: Spec | None) -> str:
+    if after is None:
+        return "packets are no longer told apart"
+    return "tells packets to their classes" if before is None else "rules and maps put back"
+
+
+def _leaving(key: Key, before: Spec | None, names: Names) -> str:
+    """What goes, and whose it was."""
+    if isinstance(before, ElementSpec):
+        owner = names.workloads.get(before.minor, before.owner)
+        return f"no longer class {numbers.text(class_id(before.minor))} of {owner}"
+    owner = names.leaf(key.minor) if isinstance(key, ClassKey) else ""
+    return f"no longer {owner}'s" if owner else "nobody's"
 
 
 def _root(before: Spec | None, after: Spec | None, earlier: Root | None) -> str:

@@ -59,6 +59,7 @@ class TcFastPath:
         """Open the socket in the namespace of the calling thread."""
         self._uplinks = {Unit(Direction.TX, one.name): one for one in uplinks}
         self._monotonic = monotonic
+        self._written: dict[Unit, int] = {}
         self._levels = {unit: _levels(one.ifindex) for unit, one in self._uplinks.items()}
         self._all = {unit: _everything(one.ifindex) for unit, one in self._uplinks.items()}
         self._socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, 0)
@@ -90,8 +91,11 @@ class TcFastPath:
         """Write L0's class whole, with the new ceiling and the burst that belongs to it; HTB does the rest."""
         uplink = self._uplinks[unit]
         spec = with_ceiling(uplink.l0, ceilings_bps.l0, mtu=uplink.mtu)
+        if self._written.get(unit) == spec.ceil:
+            return 0
         request = wire.make_class(uplink.ifindex, numbers.L0, spec, create=False)
         self._exchange(_Exchange.of(replace(request, flags=netmsg.ACK)))
+        self._written[unit] = spec.ceil
         return 1
 
     def close(self) -> None:

@@ -13,6 +13,7 @@ from netqos_tc.root import Child, Root
 from netqos_tc.spec import (
     ClassKey,
     ElementMap,
+    ElementSpec,
     FilterKey,
     Key,
     QueueKey,
@@ -38,6 +39,10 @@ class Inventory:
     roots: dict[int, Root] = field(default_factory=dict)
     links: dict[int, Link] = field(default_factory=dict)
     direct_packets: dict[int, int] = field(default_factory=dict)
+
+    def owners(self) -> dict[str, int]:
+        """The leaf of every owner, by its elements."""
+        return {one.owner: one.minor for one in self.specs.values() if isinstance(one, ElementSpec)}
 
 
 class Reader:

@@ -12,6 +12,7 @@ import errno
 import json
 import os
 import threading
+import weakref
 from typing import Final
 
 from netqos.errors import NetqosError, Rejected, Retryable, Unsupported
@@ -40,6 +41,7 @@ class Nftables:
         if not context:
             raise Unsupported("libnftables gave no context", hint="see whether this process may use netlink")
         self._context: int | None = context
+        self._finalizer = weakref.finalize(self, self._library.nft_ctx_free, context)
         self._library.nft_ctx_buffer_output(self._context)
         self._library.nft_ctx_buffer_error(self._context)
 
@@ -65,11 +67,10 @@ class Nftables:
         return document
 
     def close(self) -> None:
-        """Free the context; it must not be used afterwards. Closing twice is no error."""
+        """Free the context, as its end of life does too; it must not be used afterwards. Twice is no error."""
         with self._lock:
-            if self._context:
-                self._library.nft_ctx_free(self._context)
-                self._context = None
+            self._context = None
+            self._finalizer()
 
     def _execute(self, commands: str, *, flags: int) -> str:
         if "\0" in commands:
