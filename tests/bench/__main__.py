@@ -22,7 +22,7 @@ from netqos.errors import NetqosError
 from netqos.testing.netns import reexec_in_user_namespace
 from tests.bench.ceiling import ceiling
 from tests.bench.cost import loop_cost, memory
-from tests.bench.figures import Figure, table
+from tests.bench.figures import Figure, markdown, table
 from tests.bench.guarantee import guarantee, onset, used
 from tests.bench.latency import latency_flood, latency_l0
 from tests.bench.options import Options, say
@@ -63,6 +63,8 @@ def main(argv: Sequence[str]) -> int:
     print(table(figures))
     if arguments.json is not None:
         arguments.json.write_text(json.dumps(_document(figures, options), indent=2) + "\n", encoding="utf-8")
+    if arguments.markdown is not None:
+        arguments.markdown.write_text(markdown(figures), encoding="utf-8")
     if failed:
         print(f"bench: could not be run: {', '.join(failed)}", file=sys.stderr)
     return 1 if failed else 0
@@ -74,6 +76,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("names", nargs="*", metavar="NAME", type=_name, help=", ".join(BENCHES))
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures, run by run")
+    parser.add_argument(
+        "--markdown", type=Path, metavar="FILE", help="write the table for a page of the docs"
+    )
     parser.add_argument("--runs", type=_positive, default=3, metavar="N", help="runs of each (default: 3)")
     parser.add_argument(
         "--onsets", type=_positive, default=10, metavar="N", help="joins of onset (default: 10)"

@@ -83,7 +83,7 @@ def number(value: float) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
-_HEAD = ("bench", "figure", "median", "runs", "claimed", "", "baseline", "note")
+_HEAD = ("bench", "figure", "median", "runs", "claimed", "met", "baseline", "note")
 
 
 def table(figures: Sequence[Figure]) -> str:
@@ -94,6 +94,20 @@ def table(figures: Sequence[Figure]) -> str:
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
     ]
     return "\n".join([lines[0], "-" * max(map(len, lines)), *lines[1:]])
+
+
+def markdown(figures: Sequence[Figure]) -> str:
+    """The same for a page of the documentation, one table a benchmark, under the command that makes it."""
+    parts = []
+    for bench in dict.fromkeys(figure.bench for figure in figures):
+        rows = [_row(figure)[1:] for figure in figures if figure.bench == bench]
+        lines = [_cells(_HEAD[1:]), _cells(["---"] * (len(_HEAD) - 1)), *map(_cells, rows)]
+        parts.append("\n".join([f"## {bench}", "", f"    ./dev bench {bench}", "", *lines]))
+    return "\n\n".join(parts) + "\n"
+
+
+def _cells(texts: Sequence[str]) -> str:
+    return f"| {' | '.join(texts)} |"
 
 
 def _row(figure: Figure) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.bench.figures import Figure, at_least, at_most, number, table
+from tests.bench.figures import Figure, at_least, at_most, markdown, number, table
 
 KEPT = Figure(
     bench="guarantee",
@@ -80,3 +80,15 @@ def test_programs_get_every_run_and_no_infinity() -> None:
         "note": "",
     }
     assert json.loads(text)[1]["median"] is None
+
+
+def test_the_page_for_the_docs_names_each_command() -> None:
+    assert markdown([KEPT, BROKEN]).splitlines()[:7] == [
+        "## guarantee",
+        "",
+        "    ./dev bench guarantee",
+        "",
+        "| figure | median | runs | claimed | met | baseline | note |",
+        "| --- | --- | --- | --- | --- | --- | --- |",
+        "| cubic 200M | 98.5 % | 97..99.1 | >= 98 | yes | 99.5 (static HTB) |  |",
+    ]
