@@ -9,16 +9,9 @@ from netqos.model.inputs import LevelPolicy, NamespaceRule, NodePolicy
 from netqos.model.levels import Level, PerDirection
 from netqos.settings.issues import Issues
 from netqos.settings.policy import node_policy, parse_spec
+from netqos.settings.policykeys import LevelSection, NamespaceSection, PolicySection
 from netqos.settings.rules import WholePodLimit, parse_rules
-from netqos.settings.schema import (
-    BandwidthSection,
-    Config,
-    LevelSection,
-    NamespaceSection,
-    NodeSection,
-    PolicySection,
-    WorkloadSection,
-)
+from netqos.settings.schema import BandwidthSection, Config, NodeSection
 from netqos.settings.trees import Shape, Tree, ceiling
 from netqos.settings.upstream import parse_backend
 from netqos.settings.values import (
@@ -32,6 +25,7 @@ from netqos.settings.values import (
     WorkloadSettings,
     path_settings,
 )
+from netqos.settings.workloadkeys import WorkloadSection
 
 SOURCE = "file"
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Annotated, Any, TypeVar
 
-from pydantic import PlainValidator
+from pydantic import AfterValidator, PlainValidator
 from pydantic_core import PydanticCustomError
 
 from netqos.errors import Rejected
@@ -38,7 +38,21 @@ def taking(parse: Callable[[object], T]) -> PlainValidator:
     return PlainValidator(validate)
 
 
-Text = Annotated[str, taking(names.text)]
+def entries(most: int) -> AfterValidator:
+    """A validator of lists that must not be empty and have at most `most` entries."""
+
+    def validate(value: Any) -> Any:
+        if value is not None and not 1 <= len(value) <= most:
+            words = {
+                "message": f"{len(value)} entries; allowed: 1 to {most}",
+                "hint": "name one, or leave the key out",
+            }
+            raise PydanticCustomError(ERROR_TYPE, "{message}", words)
+        return value
+
+    return AfterValidator(validate)
+
+
 Flag = Annotated[bool, taking(names.boolean)]
 Bandwidth = Annotated[int, taking(parse_bandwidth)]
 Limit = Annotated[int, taking(parse_limit)]
@@ -46,6 +60,7 @@ Share = Annotated[float, taking(names.share)]
 PolicyAmount = Annotated[Amount, taking(parse_amount)]
 LevelName = Annotated[Level, taking(parse_level)]
 DnsName = Annotated[str, taking(names.dns_name)]
+WorkloadName = Annotated[str, taking(names.short_name)]
 Glob = Annotated[str, taking(names.matching(names.GLOB, "a-z, 0-9, -, . and the patterns *, ?, [...]"))]
 ClassName = Annotated[str, taking(names.matching(names.CLASS, "letters, digits, -, _ and ., up to 63"))]
 EntryPoint = Annotated[

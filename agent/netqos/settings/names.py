@@ -117,6 +117,14 @@ def dns_name(value: object) -> str:
     return found
 
 
+def short_name(value: object) -> str:
+    """A name as `dns_name`, at most 63 characters."""
+    found = dns_name(value)
+    if len(found) > 63:
+        raise Rejected(f"{shown(found)} has {len(found)} characters; allowed: 63", hint="shorten the name")
+    return found
+
+
 def interface(value: object) -> str:
     """A name that the kernel takes for an interface (dev_valid_name in net/core/dev.c)."""
     found = text(value)
