@@ -10,8 +10,10 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from pyroute2 import IPRoute
 
 from netqos.host.links import RECHECK_S, Configured, LinkReport, Links
+from netqos.host.rtnetlink import Requests
 from netqos.model.ids import IfName
 from netqos.model.levels import PerDirection
 from netqos.settings.values import ConfiguredUplink
@@ -231,6 +233,39 @@ def test_the_sys_of_this_namespace_is_believed(make_node: Callable[[str], Node])
     program = "from tests.kernel.test_links import _codes_here; print(_codes_here())"
     inside = make_node(PAIR).namespace.command([sys.executable, "-c", program], own_sysfs=True)
     assert run_tool(inside).stdout == "{'uplink-speed-unknown'}\n"
+
+
+def _as_pyroute2_sees_it() -> tuple[set[tuple[int, int, int]], set[str]]:
+    """(family, metric, device) of the default routes of the main table, and the addresses."""
+    with IPRoute() as netlink:
+        routes = [one for one in netlink.get_default_routes() if one.get_attr("RTA_TABLE") == 254]
+        pairs = {
+            (one["family"], one.get_attr("RTA_PRIORITY") or 0, hop)
+            for one in routes
+            for hop in [one.get_attr("RTA_OIF"), *(hop["oif"] for hop in one.get_attr("RTA_MULTIPATH") or ())]
+            if hop is not None
+        }
+        found = [one.get_attr("IFA_LOCAL") or one.get_attr("IFA_ADDRESS") for one in netlink.get_addr()]
+        return pairs, set(found)
+
+
+def test_another_reader_of_netlink_sees_the_same(make_node: Callable[[str], Node]) -> None:
+    node = make_node(
+        PAIR + "route add default via 198.18.0.1 metric 7\nroute add default metric 9 nexthop via 198.18.1.1 "
+        "nexthop via 198.18.0.1\nroute add ::/0 via fd00:78::1 metric 5\nroute add ::/0 dev up0 metric 77"
+    )
+    routes, addresses = node.namespace.call(_as_pyroute2_sees_it)
+    assert len(routes) == 5
+    with node.namespace.entered():
+        requests = Requests()
+    ours = {
+        (route.family, route.metric, device)
+        for route in requests.default_routes()
+        for device in route.devices
+    }
+    assert ours == routes
+    assert requests.addresses() == addresses
+    requests.close()
 
 
 def test_a_burst_of_events_that_overruns_the_socket_loses_nothing(make_node: Callable[[str], Node]) -> None:

@@ -109,9 +109,9 @@ class Cgroups:
 
     def is_elsewhere(self, path: CgroupPath) -> bool:
         """Whether its processes are in another network namespace: then packets lose its mark on the way (case E5)."""
-        here = self._network(Path("self"))
+        here = self._network("self")
         for pid in self._some_processes(path):
-            there = self._network(Path(str(pid)))
+            there = self._network(str(pid))
             if there is not None:
                 return here is not None and there != here
         return False
@@ -219,10 +219,14 @@ class Cgroups:
                 yield from _pids(folder / "cgroup.procs")
             front += [f"{here}/{name}" for name in self._names(here)]
 
-    def _network(self, process: Path) -> str | None:
-        """Names a process's network namespace; None where we may not know, or the process is gone."""
+    def _network(self, process: str) -> int | None:
+        """Names a process's network namespace; None where the process is gone.
+
+        /proc/PID/ns/net is for those who may trace the process. Files of /proc/PID/net are for everybody, and each
+        namespace has inodes of its own for them (proc_register in fs/proc/generic.c).
+        """
         try:
-            return str((self._proc_root / process / "ns/net").readlink())
+            return (self._proc_root / process / "net/dev").stat().st_ino
         except OSError:
             return None
 

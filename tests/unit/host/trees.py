@@ -14,8 +14,7 @@ class FakeHost:
     def __init__(self, folder: Path, mode: str = "v2") -> None:
         self.cgroup = folder / "cgroup root"  # a space, since mountinfo escapes it
         self.proc = folder / "proc"
-        (self.proc / "self/ns").mkdir(parents=True)
-        (self.proc / "self/ns/net").symlink_to("net:[1]")
+        self._place_in_network("self", 1)
         self.mount(mode)
 
     def mount(self, mode: str) -> None:
@@ -48,8 +47,7 @@ class FakeHost:
         """Processes in a cgroup, each in the given network namespace (the test's own is 1)."""
         self.put(path, "cgroup.procs", "".join(f"{pid}\n" for pid in processes))
         for pid in processes:
-            (self.proc / f"{pid}/ns").mkdir(parents=True)
-            (self.proc / f"{pid}/ns/net").symlink_to(f"net:[{network}]")
+            self._place_in_network(str(pid), network)
 
     def place_self(self, *lines: str) -> None:
         (self.proc / "self/cgroup").write_text("\n".join(lines) + "\n")
@@ -62,6 +60,13 @@ class FakeHost:
 
     def cgroups(self) -> Cgroups:
         return Cgroups(self.cgroup, proc_root=self.proc)
+
+    def _place_in_network(self, process: str, network: int) -> None:
+        """Files of /proc/PID/net are the same ones for all processes of a namespace."""
+        file = self.proc / f"network-{network}"
+        (self.proc / process / "net").mkdir(parents=True)
+        file.touch()
+        (self.proc / process / "net/dev").hardlink_to(file)
 
     def _place(self, name: str = "") -> str:
         return str(self.cgroup / name if name else self.cgroup).replace(" ", r"\040")
