@@ -56,7 +56,7 @@ def choose_limit(
     own = _workload(facts, direction) if not facts.namespace else ()
     if not candidates and not own and override is None:
         return _UNLIMITED[direction]
-    lines = _annotations(candidates, direction, total_bps, last_good) if facts.namespace or candidates else ()
+    lines = _annotations(candidates, direction, total_bps, last_good) if facts.namespace else ()
     annotated, _ = choose(lines)
     winner, record = choose((_override(override, direction), *own, *lines))
     return ChosenLimit(

@@ -119,6 +119,14 @@ def test_an_object_left_in_peace_starts_anew() -> None:
     assert [repair(backoff, peace_s + wait_s) for wait_s in (0.0, 1.0, 2.0)] == [True, True, False]
 
 
+def test_an_object_not_left_in_peace_long_enough_goes_on_where_it_was() -> None:
+    backoff = RepairBackoff()
+    repairs(backoff, 1500)
+    held_until_s = backoff.held(1500.0)["class 4e51:10 on up0"]
+    almost_s = held_until_s + 60.0 + 299.0
+    assert [repair(backoff, almost_s + wait_s) for wait_s in (0.0, 1.0)] == [True, False]
+
+
 def test_an_hour_of_peace_but_one_removal_an_hour_never_backs_off() -> None:
     backoff = RepairBackoff()
     repairs(backoff, 1500)

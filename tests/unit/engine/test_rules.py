@@ -41,6 +41,9 @@ def rules_of(facts: PodFacts, settings: Settings = SETTINGS) -> tuple[tuple[Rule
     ("name", "asked", "kept", "findings"),
     [
         ("prod/a", item(qos_class="l0"), Rule(matches=(LAN,), level=Level.L0), []),
+        ("prod/a", item(dscp=0), Rule(matches=(LAN,), dscp=0), []),
+        ("kube-system/a", item(dscp=63), Rule(matches=(LAN,), dscp=63), []),
+        ("kube-system/a", item(dscp=0), Rule(matches=(LAN,), dscp=0), []),
         ("prod/a", item(dscp=39), Rule(matches=(LAN,), dscp=39), []),
         ("prod/a", item(dscp=40), None, ["not-allowed"]),
         ("prod/a", item(dscp="ef", qos_class="l2"), Rule(matches=(LAN,), level=Level.L2), ["not-allowed"]),
@@ -103,6 +106,13 @@ def test_rejected_rules_keep_the_last_good_ones_of_that_direction() -> None:
     assert alone.desired.pods[0].rules.tx == ()
 
 
+def test_rules_are_not_forgotten_until_all_sources_delivered() -> None:
+    before = composed([ruled("prod/a", item(dscp=8)), ruled("prod/b", item(dscp=10))])
+    first = composed([pod("prod/c")], last_good=before.last_good, complete=False)
+    assert first.last_good.rules == before.last_good.rules
+    assert composed([pod("prod/c")], last_good=before.last_good).last_good.rules == {}
+
+
 def test_a_rule_of_another_level_is_not_enforced_on_a_pod_with_a_limit() -> None:
     facts = ruled("prod/a", item(qos_class="l2"), **{"koordinator.sh/egress-bandwidth": "80M"})
     rules, findings = rules_of(facts)
@@ -118,14 +128,15 @@ def test_a_rule_of_another_level_is_not_enforced_on_a_pod_with_a_limit() -> None
 
 def test_a_node_takes_so_many_rules_in_the_order_of_uids(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(podset, "MOST_RULES", 3)
-    pods = [ruled(f"prod/{name}", item(dscp=8), item(dscp=10)) for name in "cab"]
+    both = {"egress": [item(dscp=8)], "ingress": [item(dscp=10)]}
+    pods = [pod(f"prod/{name}", {QOS_CONFIG: both}) for name in "cab"]
     pods.append(ruled("prod/d", item(dscp=8)))
     result = composed(pods)
-    assert [(one.name, len(one.rules.tx)) for one in result.desired.pods] == [
-        ("prod/a", 2),
-        ("prod/b", 0),
-        ("prod/c", 0),
-        ("prod/d", 1),
+    assert [(one.name, len(one.rules.tx), len(one.rules.rx)) for one in result.desired.pods] == [
+        ("prod/a", 1, 1),
+        ("prod/b", 0, 0),
+        ("prod/c", 0, 0),
+        ("prod/d", 1, 0),
     ]
     assert [(one.code, one.subject) for one in result.findings] == [
         ("too-many-rules", "pod prod/b"),

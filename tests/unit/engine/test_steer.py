@@ -154,6 +154,14 @@ def test_a_short_pause_of_l1_costs_l0_nothing() -> None:
     assert link.settle((500, 300, 200), waits=True).ceilings_bps.l0 == 500 * M
 
 
+def test_a_pause_is_forgotten_after_four_ticks() -> None:
+    link = Link(LENDING)
+    link.settle((500, 300, 200), waits=True)
+    link.decide((600, 0, 200), waits=True)
+    back = [link.decide((500, 300, 200), waits=True).ceilings_bps.l0 for _ in range(4)]
+    assert back == [800 * M, 800 * M, 800 * M, 500 * M]
+
+
 @pytest.mark.parametrize(
     ("rates", "waits", "contention"),
     [
