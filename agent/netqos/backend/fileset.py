@@ -31,6 +31,9 @@ class FileSet(ABC):
     steers: frozenset[PurePath] = frozenset()
     """The files that a fast path writes too: it is let go while one of them changes."""
 
+    watched: tuple[PurePath, ...] = ()
+    """Files of others that change what ours do: when one comes, goes or changes, the agent looks again."""
+
     def __init__(self, context: BackendContext, paths: Sequence[PurePath], *, settle_s: float = 0.0) -> None:
         """`settle_s`: how long a reader may take to see the parting content before its file is removed."""
         self.context = context
@@ -38,6 +41,7 @@ class FileSet(ABC):
         self._settle_s = settle_s
         self._seen: dict[PurePath, FileSignature | None] | None = None
         self._leaving: dict[PurePath, asyncio.TimerHandle] = {}
+        self._written: dict[PurePath, bytes] = {}
 
     # ------------------------------------------------------------ what a subclass says
 
@@ -53,9 +57,9 @@ class FileSet(ABC):
         """Files to leave as they are, because no content can be given for this state; `findings` says why. Pure."""
         return frozenset()
 
-    def accepts(self, path: PurePath, wanted: bytes, found: bytes) -> bool:
-        """Whether the content found is as good as the one wanted. Pure."""
-        return wanted == found
+    def accepts(self, desired: DesiredState, path: PurePath, found: FileSpec) -> bool:
+        """Whether a file found with another content than the one encoded is as good. Pure."""
+        return False
 
     def merge(self, path: PurePath, wanted: bytes, found: bytes) -> bytes:
         """What to write while a source has not delivered: nothing that is there may go. Default: leave it. Pure."""
@@ -82,7 +86,7 @@ class FileSet(ABC):
 
     def look(self) -> ObservedState:
         """`observe` in the calling thread. A file that is being let go of counts as gone."""
-        seen: dict[PurePath, FileSignature | None] = {}
+        seen = {path: self.context.files.signature(path) for path in self.watched}
         ours: dict[Hashable, object] = {}
         foreign: dict[str, str] = {}
         for path in self.paths:
@@ -95,7 +99,8 @@ class FileSet(ABC):
             if content is None or signature is None:
                 continue
             if path not in self._leaving or content != self.parting(path):
-                ours[path] = FileSpec(content=content, mode=signature.mode)
+                edited = self._written.get(path, content) != content
+                ours[path] = FileSpec(content=content, mode=signature.mode, edited=edited)
         self._seen = seen
         return ObservedState(ours=ours, foreign=foreign)
 
@@ -154,10 +159,7 @@ class FileSet(ABC):
 
     async def is_untouched(self) -> bool:
         """Whether every file's signature is that of the last observe or apply."""
-        seen = self._seen
-        return seen is not None and all(
-            self.context.files.signature(path) == signature for path, signature in seen.items()
-        )
+        return self.has_seen_all()
 
     def fast_path(self) -> FastPath | None:
         """Nothing to steer."""
@@ -181,13 +183,26 @@ class FileSet(ABC):
     def write(self, path: PurePath, content: bytes) -> bool:
         """Replace a file of ours and remember that this was us; True when something was written."""
         written = self.context.files.replace(path, content)
+        if path in self.steers:
+            self._written[path] = content
         self._remember(path)
         return written
 
     def remove(self, path: PurePath) -> None:
         """Remove a file of ours and remember that this was us."""
         self.context.files.delete(path)
+        self._written.pop(path, None)
         self._remember(path)
+
+    def last_seen(self, path: PurePath) -> FileSignature | None:
+        """The file's signature at the last look or write, None when it was not there or is not known."""
+        return self._seen.get(path) if self._seen is not None else None
+
+    def has_seen_all(self) -> bool:
+        """Whether every file's signature is that of the last look or write."""
+        return self._seen is not None and all(
+            self.context.files.signature(path) == signature for path, signature in self._seen.items()
+        )
 
     def _remember(self, path: PurePath) -> None:
         if self._seen is not None:
@@ -209,19 +224,25 @@ class FileSet(ABC):
         wanted: dict[Hashable, FileSpec] = {}
         for path, content in self.encode(desired).items():
             there = found.get(path)
-            if there is not None:
-                content = self._best(desired, path, content, there.content)  # noqa: PLW2901 - refined
-            wanted[path] = FileSpec(content=content)
+            wanted[path] = (
+                FileSpec(content=content) if there is None else self._best(desired, path, content, there)
+            )
         for path in self.refused(desired):
             wanted.pop(path, None)
             if path in found:
                 wanted[path] = found[path]
         return wanted
 
-    def _best(self, desired: DesiredState, path: PurePath, wanted: bytes, found: bytes) -> bytes:
-        if self.accepts(path, wanted, found):
-            return found
-        return wanted if desired.complete else self.merge(path, wanted, found)
+    def _best(self, desired: DesiredState, path: PurePath, wanted: bytes, there: FileSpec) -> FileSpec:
+        """What is found where it is good enough, what is wanted elsewhere; while incomplete the two merged."""
+        if wanted == there.content:
+            content = wanted
+        elif self.accepts(desired, path, there):
+            content = there.content
+        else:
+            content = wanted if desired.complete else self.merge(path, wanted, there.content)
+        edited = there.edited and content == there.content
+        return FileSpec(content=content, edited=edited)
 
     def _removal(self, path: Hashable) -> Operation:
         assert isinstance(path, PurePath)

@@ -16,10 +16,11 @@ FILE_MODE = 0o644
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileSpec:
-    """A file as it should be, or is."""
+    """A file as it should be, or is. `edited`: somebody else has written it since this process did."""
 
     content: bytes
     mode: int = FILE_MODE
+    edited: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
