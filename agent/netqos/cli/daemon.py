@@ -82,8 +82,12 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"netqosd {netqos.__version__}")
     mode = parser.add_mutually_exclusive_group()
-    mode.add_argument("--check-config", action="store_true", help="report all problems of the configuration and exit")
-    mode.add_argument("--dry-run", action="store_true", help="print what would be changed on this node and exit")
+    mode.add_argument(
+        "--check-config", action="store_true", help="report all problems of the configuration and exit"
+    )
+    mode.add_argument(
+        "--dry-run", action="store_true", help="print what would be changed on this node and exit"
+    )
     mode.add_argument("--once", action="store_true", help="bring the node to the wanted state once and exit")
     mode.add_argument("--list-backends", action="store_true", help="list the installed backends and exit")
     return parser

@@ -19,7 +19,6 @@ from netqos.model.traffic import Decision
 from netqos.observe.view import AgentView, LoopView, OverrideRequest
 from netqos.runtime.overrides import OverrideBook, accept
 from netqos.runtime.reconciler import Reconciler
-from netqos.runtime.runner import BackendRunner
 
 STREAM_BACKLOG = 256
 """Ticks that a reader of the stream may be behind before it misses some."""
@@ -84,7 +83,7 @@ class RunningAgent:
     def view(self) -> AgentView:
         """The newest view."""
         reconciler = self._reconciler
-        runners = self._all_runners()
+        runners = self._reconciler.all_runners()
         return AgentView(
             version=netqos.__version__,
             node=self._node,
@@ -101,7 +100,11 @@ class RunningAgent:
 
     def history(self) -> tuple[Decision, ...]:
         """Remembered decisions of all loops, oldest first."""
-        kept = [one for runner in self._all_runners().values() for one in runner.loop.history.decisions()]
+        kept = [
+            one
+            for runner in self._reconciler.all_runners().values()
+            for one in runner.loop.history.decisions()
+        ]
         return tuple(sorted(kept, key=lambda decision: decision.at_s))
 
     def stream(self) -> AsyncIterator[Decision]:
@@ -156,10 +159,6 @@ class RunningAgent:
 
     async def _save(self, book: Mapping[PodUid, Override]) -> None:
         await asyncio.to_thread(self._save_overrides, tuple(book.values()))
-
-    def _all_runners(self) -> dict[str, BackendRunner]:
-        publisher = self._reconciler.publisher
-        return {**self._reconciler.fleet.runners, publisher.backend.name: publisher}
 
     def _loop_view(self) -> LoopView:
         """The loops of all backends as one: decisions joined, the statistics of the one that ticks most."""

@@ -130,6 +130,20 @@ class Reconciler:
         ]
         return (*plans, await self.publisher.preview(desired))
 
+    async def restore(self) -> None:
+        """Put the node back: ask every backend, and last the files, for nothing at all."""
+        for runner in self.all_runners().values():
+            await runner.reconcile(NOTHING)
+
+    async def close(self) -> None:
+        """Let go of every backend; what is enforced stays."""
+        await self.fleet.close()
+        await self.publisher.close()
+
+    def all_runners(self) -> dict[str, BackendRunner]:
+        """The enforcement backends in their order, and the publisher last."""
+        return {**self.fleet.runners, self.publisher.backend.name: self.publisher}
+
     def wanted_backends(self) -> tuple[str, ...]:
         """The backends in use, in order: the NodeSLO's choice, else the file's."""
         slo = self.world.slo.value

@@ -69,6 +69,11 @@ class LocalFile:
         self._pending: asyncio.Future[Reading] | None = None
 
     @property
+    def path(self) -> Path:
+        """The main file."""
+        return self._path
+
+    @property
     def state(self) -> SourceState:
         """FRESH while the files say what is in force, STALE while an earlier reading stands in for them."""
         return self._acceptance.state

@@ -1,0 +1,68 @@
+"""What feeds the cells: the host's links and cgroups.
+
+It writes its cells and nothing else; whatever happens outside, a changed cell says "look again" to the reconciler.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import closing, suppress
+from pathlib import Path
+
+from netqos.errors import Unsupported
+from netqos.host.cgroups import Cgroups
+from netqos.host.clock import Clock
+from netqos.host.links import Links
+from netqos.host.node import node_facts, workload_facts
+from netqos.runtime.reconciler import World
+from netqos.settings.values import Settings
+
+LOOK_S = 1.0
+"""How often links and cgroups are looked at without an event."""
+
+
+class HostFacts:
+    """Keeps the node's facts and the workloads current."""
+
+    def __init__(self, name: str, world_settings: Settings, clock: Clock) -> None:
+        """Made in the network namespace that is shaped; `Unsupported` where its links cannot be read."""
+        self._name = name
+        self._clock = clock
+        try:
+            self._links = Links()
+        except OSError as problem:
+            raise Unsupported(
+                f"the links of this network namespace cannot be read: {problem.strerror}",
+                subject="netlink",
+                hint="see whether this process may open netlink sockets",
+            ) from problem
+        self._cgroups = Cgroups(Path(world_settings.paths.cgroup))
+
+    def look(self, world: World) -> None:
+        """Read everything once and put it into the cells."""
+        settings = world.settings.value
+        links = self._links.read(settings.uplinks, now_s=self._clock.monotonic())
+        world.node.set(node_facts(self._name, links, self._cgroups))
+        world.workloads.set(
+            workload_facts(settings.workloads, self._cgroups, own_addresses=self._links.local_addresses())
+        )
+
+    async def follow(self, world: World, look_again: asyncio.Event) -> None:
+        """Look again after an event of the kernel's, after new settings, and every `LOOK_S`."""
+        loop = asyncio.get_running_loop()
+        with closing(self._links):
+
+            def on_event() -> None:
+                if self._links.has_news():
+                    look_again.set()
+
+            loop.add_reader(self._links.fileno(), on_event)
+            try:
+                while True:
+                    self.look(world)
+                    with suppress(TimeoutError):
+                        async with asyncio.timeout(LOOK_S):
+                            await look_again.wait()
+                    look_again.clear()
+            finally:
+                loop.remove_reader(self._links.fileno())

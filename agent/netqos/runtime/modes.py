@@ -1,0 +1,108 @@
+"""What netqosd can be asked to do: check a configuration, show a plan, act once, or serve.
+
+Each mode returns its exit code; `check_config`, `dry_run` and `once` also return what to print.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from netqos.errors import Rejected
+from netqos.host.clock import SystemClock
+from netqos.model.health import Finding, Severity
+from netqos.model.plan import ApplyResult, Plan
+from netqos.runtime.backends import build_backends
+from netqos.runtime.inputs import HostFacts
+from netqos.runtime.parts import Hooks, Parts, make_parts
+from netqos.settings.file import parse_documents
+from netqos.settings.values import Settings
+from netqos.sources.configfiles import read_documents
+
+DONE, FAILED, REJECTED = 0, 1, 5
+
+Answer = tuple[int, str]
+
+
+def check_config(config: Path) -> Answer:
+    """Report every problem of the configuration, of its files and of each backend's options."""
+    try:
+        settings = _read(config)
+    except Rejected as problem:
+        return REJECTED, "\n".join(problem.problems or (str(problem),))
+    _, findings = build_backends(settings, settings.backends)
+    if findings:
+        return REJECTED, "\n".join(map(_line, findings))
+    return DONE, f"{config}: the configuration is right"
+
+
+def dry_run(config: Path) -> Answer:
+    """Show what one pass would change on this node; nothing is changed."""
+    return asyncio.run(_dry_run(_read(config)))
+
+
+def once(config: Path) -> Answer:
+    """Bring the node to the wanted state once; the enforcement stays when this returns."""
+    return asyncio.run(_once(_read(config)))
+
+
+def serve(config: Path) -> int:
+    """Run the daemon until it is asked to stop."""
+    from netqos.runtime.supervisor import serve as run  # noqa: PLC0415 - loads what only a server needs
+
+    asyncio.run(run(config))
+    return DONE
+
+
+def _read(config: Path) -> Settings:
+    return parse_documents(read_documents(config))
+
+
+async def _dry_run(settings: Settings) -> Answer:
+    parts = _look(settings)
+    try:
+        plans = await parts.reconciler.preview()
+    finally:
+        await parts.reconciler.close()
+    lines = [line for plan in plans for line in _plan_lines(plan)]
+    findings = [*parts.reconciler.findings(), *(one for plan in plans for one in plan.findings)]
+    return DONE, "\n".join((*(lines or ["nothing to change"]), *map(_line, findings)))
+
+
+async def _once(settings: Settings) -> Answer:
+    parts = _look(settings)
+    try:
+        results = await parts.reconciler.run_pass()
+        views = [runner.view() for runner in parts.reconciler.all_runners().values()]
+        await asyncio.to_thread(parts.memory.last_good.save, parts.reconciler.last_good)
+    finally:
+        await parts.reconciler.close()
+    findings = [*parts.reconciler.findings(), *(one for view in views for one in view.findings)]
+    is_good = all(result.ok for result in results.values()) and not any(
+        one.severity is Severity.ERROR for one in findings
+    )
+    lines = [_result_line(name, result) for name, result in results.items()]
+    return DONE if is_good else FAILED, "\n".join((*lines, *map(_line, findings)))
+
+
+def _look(settings: Settings) -> Parts:
+    parts = make_parts(settings, SystemClock(), Hooks())
+    HostFacts(parts.node, settings, parts.clock).look(parts.world)
+    return parts
+
+
+def _plan_lines(plan: Plan) -> list[str]:
+    return [
+        f"{plan.backend}: {one.verb.value} {one.subject}{': ' + one.detail if one.detail else ''}"
+        for one in plan.operations
+    ]
+
+
+def _result_line(name: str, result: ApplyResult) -> str:
+    failed = f", {len(result.failures)} failed" if result.failures else ""
+    return f"{name}: {result.applied} written{failed}"
+
+
+def _line(finding: Finding) -> str:
+    hint = f" ({finding.hint})" if finding.hint else ""
+    return f"{finding.severity.value}: {finding.subject}: {finding.message}{hint}"

@@ -1,0 +1,113 @@
+"""The parts of a daemon, made from settings: nothing here runs, waits or touches the kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from netqos.backend import Backend, Capabilities
+from netqos.engine.steer import LoopPolicy
+from netqos.host.clock import Clock
+from netqos.host.memory import AgentMemory
+from netqos.host.node import node_name
+from netqos.host.state import StateFolder
+from netqos.model.desired import DesiredState
+from netqos.model.inputs import NodeFacts
+from netqos.model.traffic import Decision, Unit
+from netqos.observe.logs import get_logger
+from netqos.observe.recorder import Recorder
+from netqos.runtime.backends import build_backends, make_context
+from netqos.runtime.fastloop import FastLoop
+from netqos.runtime.fleet import Fleet
+from netqos.runtime.overrides import OverrideBook
+from netqos.runtime.published import NAME as FILES
+from netqos.runtime.published import PublishedFiles
+from netqos.runtime.reconciler import PassReport, Reconciler, World, loop_policies
+from netqos.runtime.runner import BackendRunner
+from netqos.runtime.store import Cell, Wake
+from netqos.settings.values import Settings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hooks:
+    """Whom the parts tell what happens; all are called often and must return at once.
+
+    `on_tick(decisions)` and `wake()` are called from the loops' threads.
+    """
+
+    on_tick: Callable[[tuple[Decision, ...]], None] = lambda _decisions: None
+    on_pass: Callable[[PassReport], None] = lambda _report: None
+    wake: Callable[[], None] = lambda: None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """Everything that the modes of the daemon put to work."""
+
+    node: str
+    clock: Clock
+    state: StateFolder
+    memory: AgentMemory
+    recorder: Recorder
+    world: World
+    reconciler: Reconciler
+
+
+def make_parts(settings: Settings, clock: Clock, hooks: Hooks) -> Parts:
+    """Make the parts; what the state folder remembers is read, nothing else."""
+    state = StateFolder(Path(settings.paths.state), log=get_logger("netqos.state").warning)
+    memory, recorder, wake = AgentMemory(state), Recorder(), Wake()
+    name = node_name(settings)
+    world = World(
+        wake=wake,
+        settings=Cell(settings, wake=wake),
+        node=Cell(NodeFacts(name=name), wake=wake),
+        workloads=Cell((), wake=wake),
+        slo=Cell(None, wake=wake),
+        complete=Cell(value=True, wake=wake),
+    )
+
+    def make_runner(backend: Backend) -> BackendRunner:
+        return _runner(backend, world=world, clock=clock, recorder=recorder, hooks=hooks)
+
+    reconciler = Reconciler(
+        world=world,
+        book=OverrideBook(memory.overrides.load(), clock),
+        clock=clock,
+        fleet=Fleet(build=build_backends, make_runner=make_runner, state=state),
+        publisher=make_runner(PublishedFiles(make_context(settings, FILES), settings.paths.net)),
+        last_good=memory.last_good.load(),
+        on_pass=hooks.on_pass,
+    )
+    return Parts(
+        node=name,
+        clock=clock,
+        state=state,
+        memory=memory,
+        recorder=recorder,
+        world=world,
+        reconciler=reconciler,
+    )
+
+
+def _runner(
+    backend: Backend, *, world: World, clock: Clock, recorder: Recorder, hooks: Hooks
+) -> BackendRunner:
+    """A backend under a runner, with a loop of its own."""
+
+    def on_tick(decisions: tuple[Decision, ...], late_s: float, took_s: float) -> None:
+        recorder.tick(late_s=late_s, took_s=took_s)
+        hooks.on_tick(decisions)
+
+    def on_lost(reason: str) -> None:
+        get_logger("netqos.loop").warning("path_lost", backend=backend.name, reason=reason)
+        runner.look_again()
+        hooks.wake()
+
+    def policies(desired: DesiredState, capabilities: Capabilities) -> Mapping[Unit, LoopPolicy]:
+        return loop_policies(desired, capabilities, world.settings.value)
+
+    loop = FastLoop(backend.name, world.settings.value.loop, on_lost=on_lost, on_tick=on_tick)
+    runner = BackendRunner(backend, loop, policies, clock)
+    return runner

@@ -1,0 +1,54 @@
+"""Finding what was remembered before the configuration can be read: where the state folder is.
+
+Normally the configuration names it. When the files are broken, the last accepted texts in that very folder are needed
+to go on; then its place is looked for in the broken text, in what systemd says, and in the default.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from netqos.errors import Rejected
+from netqos.host.clock import Clock
+from netqos.host.memory import AgentMemory, Documents
+from netqos.host.state import StateFolder
+from netqos.settings.file import parse_documents
+from netqos.settings.values import PathSettings
+from netqos.sources.configfiles import read_documents
+from netqos.sources.localfile import LocalFile
+
+_STATE_KEY = re.compile(r"""\bstate\s*:\s*["']?(/[^\s,}"']+)""")
+
+
+def open_source(config: Path, clock: Clock) -> LocalFile:
+    """The configuration source, with what was accepted before a restart to stand in for broken files."""
+    return LocalFile(config, clock=clock, remembered=remembered_documents(config))
+
+
+def remembered_documents(config: Path, environ: Mapping[str, str] = os.environ) -> Documents:
+    """The texts accepted before the restart; empty when the files are right, or nothing is remembered."""
+    try:
+        documents = read_documents(config)
+    except Rejected:
+        documents = ()
+    try:
+        if documents:
+            parse_documents(documents)
+            return ()
+    except Rejected:
+        pass
+    for folder in _candidates(documents, environ):
+        found = AgentMemory(StateFolder(folder)).configuration.load()
+        if found:
+            return found
+    return ()
+
+
+def _candidates(documents: Documents, environ: Mapping[str, str]) -> tuple[Path, ...]:
+    """Folders that may hold the state, the likeliest first."""
+    named = [match[1] for _, text in documents for match in _STATE_KEY.finditer(text)]
+    by_systemd = [one for one in environ.get("STATE_DIRECTORY", "").split(":") if one]
+    return tuple(Path(one) for one in dict.fromkeys((*named, *by_systemd, str(PathSettings().state))))

@@ -1,0 +1,237 @@
+"""The running daemon: starts every task in one group, and ends them in order.
+
+A task that ends unexpectedly ends the daemon, whose own supervisor starts it again; what is enforced stays in force
+meanwhile. Order of an end: stop deciding, restore the node if the settings say so, then let go of everything.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import signal
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+from netqos.errors import NetqosError
+from netqos.host.clock import Clock, SystemClock
+from netqos.model.composed import LastGood
+from netqos.model.health import Finding
+from netqos.model.inputs import SourceState
+from netqos.observe.listen import UnixListener
+from netqos.observe.logs import Logs, get_logger
+from netqos.observe.metricsserver import serve_metrics, stalled
+from netqos.observe.notify import Notifier
+from netqos.observe.statusserver import serve_status
+from netqos.runtime.agent import DecisionFeed, RunningAgent
+from netqos.runtime.inputs import HostFacts
+from netqos.runtime.parts import Hooks, Parts, make_parts
+from netqos.runtime.reconciler import PassReport
+from netqos.runtime.remembered import open_source
+from netqos.settings.values import OnExit
+from netqos.sources.acceptance import Configuration
+from netqos.sources.base import Snapshot
+from netqos.sources.localfile import LocalFile
+
+SWITCH_INTERVAL_S = 0.001
+"""The longest that a computing thread keeps the interpreter from the fast loop (CPython's default is 5 ms)."""
+
+SAVE_S = 1.0
+"""How soon changed memories are written; overrides are written before they count."""
+
+
+async def serve(config: Path) -> None:
+    """Run the daemon until SIGTERM or SIGINT. `Rejected`: no usable configuration; `Fatal`: another daemon runs."""
+    sys.setswitchinterval(SWITCH_INTERVAL_S)
+    clock = SystemClock()
+    source = open_source(config, clock)
+    snapshots = source.snapshots()
+    first = await anext(snapshots)
+    logs = Logs(first.value.settings.log)
+    logs.install()
+    try:
+        await Supervisor(source=source, snapshots=snapshots, first=first, logs=logs, clock=clock).run()
+    finally:
+        logs.close()
+
+
+class _Stop(Exception):
+    """Ends the task group on request."""
+
+
+class Supervisor:
+    """One daemon from its first configuration to its end."""
+
+    def __init__(
+        self,
+        *,
+        source: LocalFile,
+        snapshots: AsyncIterator[Snapshot[Configuration]],
+        first: Snapshot[Configuration],
+        logs: Logs,
+        clock: Clock,
+    ) -> None:
+        """Take the status socket first: a second daemon ends here, before anything is touched."""
+        settings = first.value.settings
+        self._loop = asyncio.get_running_loop()
+        self._listener = UnixListener(Path(settings.paths.socket))
+        self._source = source
+        self._snapshots = snapshots
+        self._logs = logs
+        self._notifier = Notifier()
+        self._log = get_logger("netqos.daemon")
+        self._stop = asyncio.Event()
+        self._looked_for = asyncio.Event()
+        self._saved: LastGood | None = None
+        self._metrics_finding: Finding | None = None
+        self._snapshot = first
+        self._is_ready = False
+        self._feed = DecisionFeed(self._loop)
+        self._parts = self._make_parts(first, clock)
+        self._host = HostFacts(self._parts.node, settings, clock)
+        self._agent = RunningAgent(
+            node=self._parts.node,
+            reconciler=self._parts.reconciler,
+            clock=clock,
+            feed=self._feed,
+            sources=self._sources,
+            extra_findings=self._extra_findings,
+            save_overrides=self._parts.memory.overrides.save,
+        )
+
+    async def run(self) -> None:
+        """Run until asked to stop; a task that fails raises its error here."""
+        self._handle_signals()
+        self._host.look(self._parts.world)
+        self._log.info("started", node=self._parts.node, config=str(self._source.path))
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                self._start(tasks)
+        except* _Stop:
+            pass
+        finally:
+            await self._end()
+
+    def _start(self, tasks: asyncio.TaskGroup) -> None:
+        parts, settings = self._parts, self._snapshot.value.settings
+        clock = parts.clock
+        tasks.create_task(self._wait_for_stop(), name="stop")
+        tasks.create_task(parts.reconciler.run(), name="reconciler")
+        tasks.create_task(self._host.follow(parts.world, self._looked_for), name="host")
+        tasks.create_task(self._follow_configuration(), name="configuration")
+        tasks.create_task(self._remember(), name="memory")
+        tasks.create_task(serve_status(self._listener, self._agent, clock), name="status")
+        if settings.metrics_listen is not None:
+            tasks.create_task(
+                serve_metrics(
+                    settings.metrics_listen, self._agent, parts.recorder, clock, report=self._report_metrics
+                ),
+                name="metrics",
+            )
+        if self._notifier.watchdog_s is not None:
+            tasks.create_task(self._feed_watchdog(self._notifier.watchdog_s / 2), name="watchdog")
+
+    def _make_parts(self, first: Snapshot[Configuration], clock: Clock) -> Parts:
+        def wake() -> None:
+            self._loop.call_soon_threadsafe(parts.world.wake.set)
+
+        hooks = Hooks(on_tick=self._feed.publish, on_pass=self._passed, wake=wake)
+        parts = make_parts(first.value.settings, clock, hooks)
+        return parts
+
+    def _handle_signals(self) -> None:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            self._loop.add_signal_handler(number, self._stop.set)
+        self._loop.add_signal_handler(signal.SIGHUP, self._reload)
+
+    def _reload(self) -> None:
+        self._notifier.reloading()
+        self._source.wake()
+        self._loop.call_later(0.5, self._notifier.ready)
+
+    async def _wait_for_stop(self) -> None:
+        await self._stop.wait()
+        self._notifier.stopping()
+        raise _Stop
+
+    async def _follow_configuration(self) -> None:
+        async for snapshot in self._snapshots:
+            self._take(snapshot)
+
+    def _take(self, snapshot: Snapshot[Configuration]) -> None:
+        """Put a newer configuration in force; what needs a restart was kept out by the source."""
+        self._snapshot = snapshot
+        settings = snapshot.value.settings
+        self._logs.apply(settings.log)
+        for runner in self._parts.reconciler.all_runners().values():
+            runner.loop.settings = settings.loop
+        self._parts.world.settings.set(settings)
+        self._looked_for.set()
+        for finding in snapshot.findings:
+            self._log.warning(finding.code, subject=finding.subject, message=finding.message)
+
+    def _passed(self, report: PassReport) -> None:
+        """After every pass of the reconciler."""
+        recorder = self._parts.recorder
+        recorder.reconciled(took_s=report.took_s, event_to_applied_s=report.event_to_applied_s)
+        if report.results:
+            recorder.saw(self._all_findings())
+        if not self._is_ready:
+            self._is_ready = True
+            self._notifier.ready("enforcing")
+            gc.collect()
+            gc.freeze()
+
+    def _all_findings(self) -> tuple[Finding, ...]:
+        composition = self._parts.reconciler.composition
+        pods = composition.pods if composition is not None else ()
+        return (
+            *self._parts.reconciler.findings(),
+            *self._extra_findings(),
+            *(finding for pod in pods for finding in pod.findings),
+        )
+
+    async def _remember(self) -> None:
+        """Keep the accepted inputs over a restart, soon after they changed."""
+        memory = self._parts.memory
+        kept: tuple[LastGood | None, Configuration | None] = (None, None)
+        while True:
+            newest = (self._parts.reconciler.last_good, self._snapshot.value)
+            if newest[0] is not kept[0]:
+                await asyncio.to_thread(memory.last_good.save, newest[0])
+            if newest[1] is not kept[1]:
+                await asyncio.to_thread(memory.configuration.save, newest[1].documents)
+            kept = newest
+            await asyncio.sleep(SAVE_S)
+
+    async def _feed_watchdog(self, interval_s: float) -> None:
+        """Tell the service manager that the daemon lives, for as long as the loop ticks and passes go on."""
+        while True:
+            problem = stalled(self._agent.view(), self._parts.clock)
+            if problem:
+                self._log.error("stalled", problem=problem)
+            else:
+                self._notifier.watchdog()
+            await asyncio.sleep(interval_s)
+
+    def _report_metrics(self, finding: Finding | None) -> None:
+        self._metrics_finding = finding
+
+    def _sources(self) -> dict[str, SourceState]:
+        return {"file": self._source.state}
+
+    def _extra_findings(self) -> tuple[Finding, ...]:
+        metrics = (self._metrics_finding,) if self._metrics_finding is not None else ()
+        return (*self._snapshot.findings, *self._parts.state.findings, *metrics)
+
+    async def _end(self) -> None:
+        reconciler = self._parts.reconciler
+        try:
+            if self._stop.is_set() and self._snapshot.value.settings.on_exit is OnExit.RESTORE:
+                await reconciler.restore()
+        except NetqosError as problem:
+            self._log.error("restore_failed", problem=str(problem))
+        self._parts.memory.last_good.save(reconciler.last_good)
+        await reconciler.close()
+        self._listener.close()
+        self._log.info("stopped")
