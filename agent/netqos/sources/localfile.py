@@ -58,7 +58,7 @@ class LocalFile:
         watch: Callable[[Callable[[], None]], Watch] = FolderWatch,
     ) -> None:
         """`remembered` are the texts accepted before the restart, which stand in for files that are broken at it."""
-        self.path = path.absolute()
+        self._path = path.absolute()
         self._clock = clock
         self._parse = parse
         self._pace = pace or Pace()
@@ -71,7 +71,7 @@ class LocalFile:
     @property
     def path(self) -> Path:
         """The main file."""
-        return self.path
+        return self._path
 
     @property
     def state(self) -> SourceState:
@@ -106,15 +106,15 @@ class LocalFile:
             self._pending = self._in_thread(lambda: self._read(watch))
         done, _ = await asyncio.wait({self._pending}, timeout=self._pace.deadline_s)
         if not done:
-            return Reading(problem=Unreadable([_hangs(self.path.name, self._pace.deadline_s)]))
+            return Reading(problem=Unreadable([_hangs(self._path.name, self._pace.deadline_s)]))
         finished, self._pending = self._pending, None
         return finished.result()
 
     def _read(self, watch: Watch) -> Reading:
-        refusal = watch.follow(watched_folders(self.path))
-        findings = (_unwatched(self.path.name, refusal, self._pace.poll_s),) if refusal else ()
+        refusal = watch.follow(watched_folders(self._path))
+        findings = (_unwatched(self._path.name, refusal, self._pace.poll_s),) if refusal else ()
         try:
-            documents = read_documents(self.path)
+            documents = read_documents(self._path)
         except Rejected as problem:
             return Reading(problem=problem, findings=findings)
         if documents != self._last.documents:
