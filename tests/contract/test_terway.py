@@ -32,6 +32,8 @@ CONTENDED = PerLevel(500 * M, 300 * M, 200 * M)
 
 
 class TestTerwayBackend(BackendContract):
+    max_examples = 15
+
     def make(self) -> Harness:
         return TerwayHost()
 

@@ -26,6 +26,7 @@ NAMES = (
     "nginx",
     "backup",
 )
+MOST_PODS = 5
 MIN_L0_CEILING_BPS = 5 * M
 """Contract 1.5: L0's ceiling never goes under max(its guarantee, 5M)."""
 
@@ -91,12 +92,13 @@ def rules() -> st.SearchStrategy[tuple[Rule, ...]]:
 @st.composite
 def pods(draw: st.DrawFn, names: Sequence[str] = NAMES, *, with_rules: bool = True) -> tuple[DesiredPod, ...]:
     """Pods with distinct names and addresses; some with two families, some without any, some on the host's network."""
-    chosen = draw(st.lists(st.sampled_from(names), unique=True, max_size=len(names)))
+    chosen = draw(st.lists(st.sampled_from(names), unique=True, max_size=MOST_PODS))
     made = []
     for name in chosen:
         number = 10 + names.index(name)
         limit = draw(limits())
-        given_rules = PerDirection(tx=draw(rules()), rx=draw(rules())) if with_rules else states.NO_RULES
+        has_rules = with_rules and draw(st.integers(0, 3)) == 0
+        given_rules = PerDirection(tx=draw(rules()), rx=draw(rules())) if has_rules else states.NO_RULES
         on_host = draw(st.integers(0, 9)) == 0
         addresses = () if on_host else tuple(f"{prefix}{number}" for prefix in draw(_families()))
         made.append(

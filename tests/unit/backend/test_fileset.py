@@ -64,6 +64,8 @@ class ListsHarness(FolderHarness):
 
 
 class TestListsKeepTheContract(BackendContract):
+    max_examples = 10
+
     def make(self) -> Harness:
         return ListsHarness()
 

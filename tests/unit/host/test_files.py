@@ -19,6 +19,7 @@ import pytest
 from netqos.errors import Rejected, Retryable
 from netqos.host import files
 from netqos.host.files import AtomicFiles
+from netqos.testing.filehosts import quick_folder
 
 SMALL = b'{"a":1}'
 LARGE = json.dumps({"a": 1, "filling": "x" * 1_000_000}).encode()
@@ -27,6 +28,13 @@ LARGE = json.dumps({"a": 1, "filling": "x" * 1_000_000}).encode()
 @pytest.fixture
 def store() -> AtomicFiles:
     return AtomicFiles()
+
+
+@pytest.fixture
+def tmp_path() -> Iterator[Path]:
+    """In memory: what these tests force to disk would otherwise wait for it."""
+    with quick_folder() as folder:
+        yield Path(folder)
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 
 from netqos.model.desired import NOTHING, DesiredState
 from netqos.model.levels import Level, PerDirection
@@ -104,6 +104,7 @@ def test_with_network_qos_off_limited_pods_stay_without_a_level() -> None:
     assert encode.pods_text(states.node(())) == b"{}\n"
 
 
+@settings(max_examples=50)
 @given(desired_states())
 def test_any_state_is_valid_for_the_reader(state: DesiredState) -> None:
     rows = asked(state)
@@ -135,7 +136,8 @@ def test_what_was_not_written_here_is_not_parsed(content: bytes) -> None:
     assert encode.parse_global(content) is None
 
 
-@given(desired_states())
+@settings(max_examples=30)
+@given(desired_states(with_rules=False))
 def test_the_memo_survives_a_restart(state: DesiredState) -> None:
     memo = wanted_memo(state)
     if memo is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from netqos.model.desired import DesiredState
@@ -102,6 +102,7 @@ def test_whatever_is_asked_the_reader_takes_it_or_nothing_is_written(
     assert nearest(lowered, PerLevel(0, *rates)) == lowered, "what the reader takes is left alone"
 
 
+@settings(max_examples=50)
 @given(desired_states(with_rules=False), st.tuples(values, values), st.tuples(values, values))
 def test_every_state_that_compose_makes_can_be_written(
     state: DesiredState, tx: tuple[int, int], rx: tuple[int, int]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import given, settings
 
 from netqos.model.desired import DesiredState
 from netqos.model.levels import Direction, Level
@@ -29,6 +29,7 @@ def check(state: DesiredState) -> None:
     assert list(state.pods) == sorted(state.pods, key=lambda pod: pod.uid)
 
 
+@settings(max_examples=60)
 @given(desired_states())
 def test_every_drawn_state_is_possible(state: DesiredState) -> None:
     check(state)
