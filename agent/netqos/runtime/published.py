@@ -7,9 +7,10 @@ never promises what is not in force, and never goes before the enforcement has g
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import PurePath
 
-from netqos.backend import BackendContext
+from netqos.backend import BackendContext, Capabilities
 from netqos.backend.fileset import FileSet
 from netqos.engine.contents import json_object, merge_json_tables
 from netqos.engine.netfiles import node_file, pods_file
@@ -25,6 +26,10 @@ class PublishedFiles(FileSet):
         """Nothing is read or written yet."""
         self.node, self.pods = folder / "node", folder / "pods"
         super().__init__(context, (self.node, self.pods))
+
+    async def probe(self) -> Capabilities:
+        """Available everywhere; files for others to read enforce nothing by themselves."""
+        return replace(await super().probe(), enforces=frozenset(), limits=False)
 
     def encode(self, desired: DesiredState) -> Mapping[PurePath, bytes]:
         """The files that should be there."""

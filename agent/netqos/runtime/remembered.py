@@ -20,7 +20,7 @@ from netqos.settings.values import PathSettings
 from netqos.sources.configfiles import read_documents
 from netqos.sources.localfile import LocalFile
 
-_STATE_KEY = re.compile(r"""\bstate\s*:\s*["']?(/[^\s,}"']+)""")
+_STATE_KEY = re.compile(r"""\bstate["']?\s*:\s*["']?(/[^\s,}"']+)""")
 
 
 def open_source(config: Path, clock: Clock) -> LocalFile:
