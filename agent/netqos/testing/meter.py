@@ -115,6 +115,8 @@ class Meter:
     def stop(self) -> Series:
         """End the readings; all of them."""
         if self._call is not None:
+            # A byte, not the end of the pipe: children forked meanwhile hold its writing end too.
+            os.write(self._stop, b"!")
             os.close(self._stop)
             try:
                 self._call.result(timeout_s=10)
