@@ -181,7 +181,7 @@ def _enforcement(
     """What is asked for, one by one: the level, a limit where there is one, rules where there are some."""
     asked: list[wire.EnforcementWire] = []
     for way in Direction:
-        asked.append(_asked("level", way, enforcement.levels(way)))
+        asked.append(_asked("level", way, enforcement.level(pod, way)))
         if pod.limits[way].bps:
             asked.append(_asked("limit", way, enforcement.limit(pod, way)))
         if desired is not None and desired.rules[way]:

@@ -6,12 +6,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from netqos.model.composed import PodView
 from netqos.model.desired import DesiredDirection
-from netqos.model.health import Finding
+from netqos.model.health import Finding, Severity
 from netqos.model.levels import Direction
 from netqos.observe.view import AgentView, BackendView
 
@@ -36,6 +36,7 @@ class Enforcement:
         for backend in view.backends.values():
             for finding in backend.findings:
                 self._about[finding.subject].append((backend.name, finding))
+        self._blocked = self._find_blocked()
 
     def levels(self, direction: Direction) -> Verdict:
         """Whether the levels of a direction are enforced."""
@@ -43,18 +44,19 @@ class Enforcement:
             return Verdict(obstacle="nothing is composed yet: a source has not delivered")
         desired = self.view.composition.desired
         obstacle = _no_levels(desired.directions[direction], enabled=desired.enabled)
-        if not obstacle and not desired.uplinks:
-            obstacle = "no uplink is known"
         return Verdict(obstacle=obstacle) if obstacle else self._shaped(direction)
+
+    def level(self, pod: PodView, direction: Direction) -> Verdict:
+        """Whether a pod's level is enforced: the node's levels are, and its packets are known."""
+        verdict = self.levels(direction)
+        return self._of_pod(pod, direction, list(verdict.by), "level") if verdict.by else verdict
 
     def limit(self, pod: PodView, direction: Direction) -> Verdict:
         """Whether a pod's limit is enforced; neither names nor an obstacle when it has none."""
         if not pod.limits[direction].bps:
             return Verdict()
-        if not pod.addresses and pod.cgroup is None:
-            return Verdict(obstacle="neither an address nor a cgroup of it is known yet")
         able = [one.name for one in self._shapers(direction) if one.capabilities and one.capabilities.limits]
-        return self._without_refusals(pod, direction, able)
+        return self._of_pod(pod, direction, able, "limit")
 
     def rules(self, pod: PodView, direction: Direction) -> Verdict:
         """Whether the rules inside a pod are enforced."""
@@ -64,11 +66,27 @@ class Enforcement:
             return Verdict(
                 obstacle="no backend in use enforces rules inside a pod; the pods file passes them on"
             )
-        return self._without_refusals(pod, direction, able)
+        return self._of_pod(pod, direction, able, "rules")
 
     def findings(self, pod: PodView) -> tuple[Finding, ...]:
         """What the backends say about one pod."""
         return tuple(finding for _, finding in self._said_about(pod))
+
+    def _find_blocked(self) -> dict[str, str]:
+        """The backends that enforce nothing on any uplink, and what they say of it.
+
+        An ERROR finding about a device means that a promise is not kept there (`netqos.model.health`).
+        """
+        composition = self.view.composition
+        uplinks = [one.name for one in composition.desired.uplinks] if composition is not None else []
+        said: dict[str, dict[str, str]] = defaultdict(dict)
+        for uplink in uplinks:
+            for name, finding in self._about.get(uplink, ()):
+                if finding.severity is Severity.ERROR:
+                    said[name].setdefault(uplink, f"{uplink}: {finding.message}")
+        return {
+            name: "; ".join(told.values()) for name, told in said.items() if len(told) == len(set(uplinks))
+        }
 
     def _said_about(self, pod: PodView) -> list[tuple[str, Finding]]:
         subjects = dict.fromkeys(
@@ -78,18 +96,35 @@ class Enforcement:
 
     def _shapers(self, direction: Direction) -> list[BackendView]:
         backends = self.view.backends.values()
-        return [one for one in backends if one.state == WORKING and _shapes(one, direction)]
+        return [
+            one
+            for one in backends
+            if one.state == WORKING and _shapes(one, direction) and one.name not in self._blocked
+        ]
 
     def _shaped(self, direction: Direction) -> Verdict:
+        if self.view.composition is not None and not self.view.composition.desired.uplinks:
+            return Verdict(obstacle="no uplink is known")
         names = tuple(one.name for one in self._shapers(direction))
         if names:
             return Verdict(by=names)
-        obstacles = [_obstacle(one, direction) for one in self.view.backends.values() if _is_asked(one)]
+        obstacles = [self._obstacle(one, direction) for one in self.view.backends.values() if _is_asked(one)]
         return Verdict(obstacle="; ".join(obstacles) or "no backend is in use")
 
-    def _without_refusals(self, pod: PodView, direction: Direction, able: Iterable[str]) -> Verdict:
-        """Take out the backends whose last plan says that they do not enforce something of this pod and direction."""
-        refusals = {name: one.message for name, one in self._said_about(pod) if _refuses(one, direction)}
+    def _obstacle(self, one: BackendView, direction: Direction) -> str:
+        if one.state != WORKING:
+            return f"{one.name} is {one.state}"
+        if one.name in self._blocked:
+            return f"{one.name}: {self._blocked[one.name]}"
+        return f"{one.name} does not shape {direction.pod_word}"
+
+    def _of_pod(self, pod: PodView, direction: Direction, able: Sequence[str], what: str) -> Verdict:
+        """Take out the backends whose last plan says that they do not enforce this of the pod."""
+        if not pod.addresses and pod.cgroup is None:
+            return Verdict(obstacle="neither an address nor a cgroup of it is known yet")
+        refusals = {
+            name: one.message for name, one in self._said_about(pod) if _refuses(one, direction, what)
+        }
         names = tuple(name for name in able if name not in refusals)
         if names:
             return Verdict(by=names)
@@ -97,10 +132,19 @@ class Enforcement:
         return Verdict(obstacle="; ".join(reasons)) if reasons else self._shaped(direction)
 
 
-def _refuses(finding: Finding, direction: Direction) -> bool:
-    """Whether a finding about a pod denies a direction; one that names no direction denies both."""
-    named = [one for one in Direction if one.pod_word in finding.message]
-    return "not-enforced" in finding.code and (not named or direction in named)
+def _refuses(finding: Finding, direction: Direction, what: str) -> bool:
+    """Whether a finding about a pod, by its code, denies `what` of it.
+
+    `not-enforced-rules`, `-limit`, `-level` and `-egress`, `-ingress` deny that alone; any other `not-enforced...`, and
+    `pending`, all of the pod.
+    """
+    _, marker, part = finding.code.rpartition("not-enforced")
+    if not marker:
+        return finding.code == "pending"
+    part = part.strip("-")
+    if part in {"egress", "ingress"}:
+        return part == direction.pod_word
+    return part == what if part in {"level", "limit", "rules"} else True
 
 
 def _no_levels(desired: DesiredDirection, *, enabled: bool) -> str:
@@ -115,12 +159,6 @@ def _is_asked(one: BackendView) -> bool:
     """Whether a backend is asked to shape: one that is off is not, nor one that only publishes files."""
     publishes = one.capabilities is not None and one.capabilities.available and not one.capabilities.enforces
     return one.state != "off" and not publishes
-
-
-def _obstacle(one: BackendView, direction: Direction) -> str:
-    if one.state != WORKING:
-        return f"{one.name} is {one.state}"
-    return f"{one.name} does not shape {direction.pod_word}"
 
 
 def _shapes(one: BackendView, direction: Direction) -> bool:

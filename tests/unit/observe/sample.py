@@ -155,7 +155,7 @@ TERWAY = BackendView(
     findings=(error("no-net-cls", "backend terway", "this node has no net_cls", hint="use the tc backend"),),
 )
 FILES = BackendView(
-    name="published",
+    name="files",
     state="ok",
     capabilities=Capabilities(available=True, limits=False),
     last_result=ApplyResult(applied=2),
@@ -196,7 +196,7 @@ def view(**changes: object) -> AgentView:
             "nodeslo": SourceState(freshness=Freshness.WAITING),
             "pods": SourceState(freshness=Freshness.STALE, since_s=880.0, detail="server not reachable"),
         },
-        backends={"tc": TC, "terway": TERWAY, "published": FILES},
+        backends={"tc": TC, "terway": TERWAY, "files": FILES},
         loop=LoopView(
             decisions={UNIT: DECISION},
             ticks=12_345,
@@ -247,7 +247,7 @@ PLAN = (
         ),
         findings=(info("ingress-not-shaped", "backend tc", "ingress is not shaped by this version"),),
     ),
-    Plan(backend="published"),
+    Plan(backend="files"),
 )
 
 COUNTERS: dict[PodUid, tuple[LeafCounters, ...]] = {
@@ -292,7 +292,7 @@ class SampleAgent:
         self.shown = shown if shown is not None else view()
         self.clock = clock
         self.requests: list[tuple[PodUid, OverrideRequest]] = []
-        self.results: dict[str, ApplyResult] = {"tc": ApplyResult(applied=3), "published": ApplyResult()}
+        self.results: dict[str, ApplyResult] = {"tc": ApplyResult(applied=3), "files": ApplyResult()}
         self.calls: list[str] = []
         self.ticks: asyncio.Queue[Decision] = asyncio.Queue()
         self.failure: Exception | None = None

@@ -94,11 +94,11 @@ def test_backends_sources_and_findings_are_counted() -> None:
     found = values(view())
     assert named(found, "backend_operations")["tc", "create", "ok"] == 14
     assert named(found, "backend_operations")["tc", "delete", "error"] == 0
-    assert named(found, "drift_repairs") == {("tc",): 2, ("terway",): 0, ("published",): 0}
+    assert named(found, "drift_repairs") == {("tc",): 2, ("terway",): 0, ("files",): 0}
     assert {state for state, value in named(found, "backend_state").items() if value} == {
         ("tc", "ok"),
         ("terway", "unavailable"),
-        ("published", "ok"),
+        ("files", "ok"),
     }
     assert {state for state, value in named(found, "source_state").items() if value} == {
         ("file", "fresh"),

@@ -426,7 +426,7 @@ async def test_reconcile_gives_each_backends_result() -> None:
         "ok": True,
         "results": {
             "tc": {"ok": True, "applied": 3, "failures": []},
-            "published": {"ok": True, "applied": 0, "failures": []},
+            "files": {"ok": True, "applied": 0, "failures": []},
         },
     }
 
