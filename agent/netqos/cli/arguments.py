@@ -1,0 +1,195 @@
+"""The command line of netqosctl as one table: the parser and the shells' completions are made from it."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import netqos
+from netqos.cli.client import DEFAULT_SOCKET
+
+EPILOG = (
+    "exit codes: 0 done, 1 failed, 2 wrong usage, 3 daemon not reachable, 4 no such pod or override, "
+    "5 input rejected"
+)
+CONFIG = "/etc/netqos/netqos.yaml"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Argument:
+    """An option, or a positional argument where `name` has no dashes. Without `metavar` and `choices` it is a flag."""
+
+    name: str
+    help: str
+    metavar: str = ""
+    choices: tuple[str, ...] = ()
+    default: Any = None
+    type: Callable[[str], Any] | None = None
+    dest: str = ""
+    is_pod: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    """One command; `runs` is its module below netqos.cli.commands and the function there."""
+
+    name: str
+    runs: str
+    help: str
+    arguments: tuple[Argument, ...] = ()
+
+
+def _seconds(text: str) -> float:
+    value = float(text)
+    if not 0.05 <= value <= 3600:
+        raise argparse.ArgumentTypeError(f"{text} is not between 0.05 and 3600 seconds")
+    return value
+
+
+POD = Argument(name="pod", metavar="POD", help="NAMESPACE/POD, the name of a workload, or a UID", is_pod=True)
+CONFIG_FILE = Argument(name="--config", metavar="FILE", default=CONFIG, help="the daemon's configuration")
+
+COMMON = (
+    Argument(
+        name="--socket",
+        metavar="PATH",
+        help=f"the daemon's socket (default: $NETQOS_SOCKET, else {DEFAULT_SOCKET})",
+    ),
+    Argument(name="--json", default=False, help="answer in JSON, for programs"),
+    Argument(
+        name="--color",
+        choices=("auto", "always", "never"),
+        default="auto",
+        help="colours, with the extra `color`",
+    ),
+)
+
+COMMANDS = (
+    Command(name="status", runs="status:run", help="the whole node at a glance"),
+    Command(
+        name="top",
+        runs="top:run",
+        help="levels and the busiest pods, live",
+        arguments=(
+            Argument(
+                name="--interval", metavar="SECONDS", default=1.0, type=_seconds, help="between two pictures"
+            ),
+            Argument(name="--count", metavar="N", default=0, type=int, help="end after N pictures"),
+            Argument(name="--pods", metavar="N", default=10, type=int, help="show the N busiest pods"),
+        ),
+    ),
+    Command(
+        name="pods",
+        runs="pods:run",
+        help="every pod with its level and limits",
+        arguments=(
+            Argument(
+                name="--level", choices=("l0", "l1", "l2"), type=str.lower, help="only pods of this level"
+            ),
+            Argument(name="--names", default=False, help="only the names, one a line"),
+        ),
+    ),
+    Command(name="explain", runs="explain:run", help="why a pod has what it has", arguments=(POD,)),
+    Command(name="plan", runs="plan:run", help="what the next reconcile would change"),
+    Command(
+        name="limit",
+        runs="limits:limit",
+        help="override a pod's limits or level for a time",
+        arguments=(
+            POD,
+            Argument(
+                name="--egress",
+                metavar="QUANTITY",
+                help="bits per second away from the pod, such as 10M; 0: no limit",
+            ),
+            Argument(
+                name="--ingress", metavar="QUANTITY", help="bits per second towards the pod; 0: no limit"
+            ),
+            Argument(name="--level", metavar="LEVEL", help="l0, l1 or l2"),
+            Argument(
+                name="--for",
+                dest="duration",
+                metavar="TIME",
+                default="10m",
+                help="90s, 10m, 1h30m; at most 24h",
+            ),
+            Argument(name="--reason", metavar="TEXT", default="", help="why, for those who see it"),
+        ),
+    ),
+    Command(
+        name="limits",
+        runs="limits:limits",
+        help="the overrides in force",
+        arguments=(
+            Argument(name="--delete", metavar="POD", help="end the override of this pod now", is_pod=True),
+        ),
+    ),
+    Command(name="reconcile", runs="plan:reconcile", help="bring the node to the wanted state now"),
+    Command(
+        name="cleanup",
+        runs="cleanup:run",
+        help="remove all of netqos from this node; the daemon must be stopped",
+        arguments=(
+            CONFIG_FILE,
+            Argument(name="--dry-run", default=False, help="only show what would be removed"),
+        ),
+    ),
+    Command(
+        name="doctor",
+        runs="doctor:run",
+        help="what this host can do, and what is in the way",
+        arguments=(CONFIG_FILE,),
+    ),
+    Command(
+        name="completion",
+        runs="completion:run",
+        help="a completion script for the shell",
+        arguments=(Argument(name="shell", choices=("bash", "zsh", "fish"), help="the shell"),),
+    ),
+    Command(name="demo", runs="", help="show a node keeping its promises under real traffic"),
+)
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The parser of the whole command line."""
+    parser = argparse.ArgumentParser(
+        prog="netqosctl",
+        description="Shows and changes what netqos does on this node.",
+        epilog=EPILOG,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"netqosctl {netqos.__version__}")
+    for one in COMMON:
+        _add(parser, one)
+    commands = parser.add_subparsers(metavar="COMMAND", required=True, dest="command")
+    for command in COMMANDS:
+        # The demo has a parser of its own, which is not loaded for this.
+        added = commands.add_parser(
+            command.name, help=command.help, description=command.help, epilog=EPILOG, allow_abbrev=False
+        )
+        added.set_defaults(runs=command.runs)
+        for one in command.arguments:
+            _add(added, one)
+        for one in COMMON:
+            # Common options may stand on either side of the command; here a default would undo the other side's.
+            _add(added, one, keeps_silent=True)
+    return parser
+
+
+def _add(parser: argparse.ArgumentParser, one: Argument, *, keeps_silent: bool = False) -> None:
+    help_text = one.help if one.default in (None, False, "", 0) else f"{one.help} (default: {one.default})"
+    settings: dict[str, Any] = {"help": help_text.replace("%", "%%")}
+    if not one.metavar and not one.choices:
+        settings["action"] = "store_true"
+    if one.metavar:
+        settings["metavar"] = one.metavar
+    if one.choices:
+        settings["choices"] = one.choices
+    if one.type is not None:
+        settings["type"] = one.type
+    if one.name.startswith("--"):
+        settings["default"] = argparse.SUPPRESS if keeps_silent else one.default
+        settings["dest"] = one.dest or one.name.strip("-").replace("-", "_")
+    parser.add_argument(one.name, **settings)

@@ -1,0 +1,151 @@
+"""netqosctl explain: why a pod has what it has, from the inputs to what the kernel counts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from netqos.cli.commands.common import DONE, Call, known_shape, show_findings
+from netqos.cli.commands.pods import full_name
+from netqos.cli.render import Column, Screen, Span
+from netqos.cli.units import rate, size, span
+
+Json = dict[str, Any]
+
+VERDICT_STYLE = {"used": "good", "rejected": "bad", "shadowed": "dim", "absent": "dim"}
+WAYS = {"tx": "egress", "rx": "ingress"}
+CHOICES = (
+    Column(head="verdict"),
+    Column(head="input"),
+    Column(head="value", flexible=True),
+    Column(head="because", flexible=True),
+)
+ENFORCED = (
+    Column(head="what"),
+    Column(head="direction"),
+    Column(head="enforced"),
+    Column(head="because", flexible=True),
+)
+NOW = (
+    Column(head="device"),
+    Column(head="direction"),
+    Column(head="rate", right=True),
+    Column(head="waits"),
+    Column(head="guarantee", right=True),
+    Column(head="ceiling", right=True),
+    Column(head="because", flexible=True),
+)
+COUNTERS = (
+    Column(head="direction"),
+    Column(head="sent", right=True),
+    Column(head="packets", right=True),
+    Column(head="dropped", right=True),
+    Column(head="waiting", right=True),
+    Column(head="counted by", flexible=True),
+)
+RULES = (
+    Column(head="direction"),
+    Column(head="matches", flexible=True),
+    Column(head="level"),
+    Column(head="dscp", right=True),
+    Column(head="minimum", right=True),
+    Column(head="maximum", right=True),
+)
+
+
+def run(call: Call) -> int:
+    """Explain one pod."""
+    answer = call.client.get("/v1/explain", pod=call.arguments.pod)
+    if call.wants_json:
+        call.screen.json("explain", answer)
+        return DONE
+    with known_shape():
+        show(call.screen, answer)
+    return DONE
+
+
+def show(screen: Screen, answer: Json) -> None:
+    """The explanation for people."""
+    pod = answer["pod"]
+    screen.line(Span(full_name(pod), "head"), f"  {pod['level']}  uid {pod['uid']}")
+    screen.line(f"  addresses {', '.join(pod['addresses']) or 'none'}, cgroup {pod['cgroup'] or 'unknown'}")
+    if answer["override"] is not None:
+        _show_override(screen, answer["override"])
+    _section(screen, f"level {pod['level']} from {pod['level_source']}")
+    screen.table(CHOICES, [_choice(one) for one in answer["choices"]["level"]], indent=2)
+    for word in ("egress", "ingress"):
+        limit = pod["limits"][word]
+        told = f"{rate(limit['bps'])} from {limit['source']}" if limit["bps"] else "none"
+        _section(screen, f"{word} limit {told}")
+        screen.table(CHOICES, [_choice(one) for one in answer["choices"][word]], indent=2)
+    _tables(screen, answer)
+    show_findings(screen, answer["findings"])
+
+
+def _tables(screen: Screen, answer: Json) -> None:
+    if answer["rules"]:
+        _section(screen, "rules")
+        screen.table(RULES, [_rule(one) for one in answer["rules"]], indent=2)
+    _section(screen, "enforcement")
+    screen.table(ENFORCED, [_enforced(one) for one in answer["enforcement"]], indent=2)
+    if answer["now"]:
+        _section(screen, f"level {answer['pod']['level']} now")
+        screen.table(NOW, [_now(one) for one in answer["now"]], indent=2)
+    if answer["pod"]["counters"]:
+        _section(screen, "counters")
+        screen.table(COUNTERS, [_counter(one) for one in answer["pod"]["counters"]], indent=2)
+
+
+def _section(screen: Screen, head: str) -> None:
+    screen.line()
+    screen.line(Span(head, "head"))
+
+
+def _show_override(screen: Screen, override: Json) -> None:
+    reason = f": {override['reason']}" if override["reason"] else ""
+    left = span(override["expires_in_s"])
+    screen.line("  ", Span(f"overridden for {left} more by uid {override['author_uid']}", "warn"), reason)
+
+
+def _choice(choice: Json) -> list[Span | str]:
+    verdict = Span(choice["verdict"], VERDICT_STYLE.get(choice["verdict"], ""))
+    return [verdict, choice["source"], choice["value"], choice["reason"]]
+
+
+def _enforced(one: Json) -> list[Span | str]:
+    verdict = Span(f"by {', '.join(one['by'])}", "good") if one["enforced"] else Span("no", "warn")
+    return [one["what"], one["direction"], verdict, one["reason"]]
+
+
+def _now(one: Json) -> list[Span | str]:
+    return [
+        one["device"],
+        one["direction"],
+        rate(one["rate_bps"]),
+        Span("yes", "warn") if one["backlogged"] else "",
+        rate(one["guarantee_bps"]),
+        rate(one["ceiling_bps"]),
+        one["reason_text"],
+    ]
+
+
+def _counter(one: Json) -> list[Span | str]:
+    return [
+        WAYS[one["direction"]],
+        size(one["sent_bytes"]),
+        str(one["sent_packets"]),
+        Span(str(one["drops"]), "warn" if one["drops"] else ""),
+        size(one["backlog_bytes"]),
+        one["where"],
+    ]
+
+
+def _rule(one: Json) -> list[Span | str]:
+    dscp = "-" if one["dscp"] is None else str(one["dscp"])
+    return [
+        one["direction"],
+        " and ".join(one["matches"]) or "everything",
+        one["level"] or "-",
+        dscp,
+        rate(one["minimum_bps"]),
+        rate(one["maximum_bps"]),
+    ]

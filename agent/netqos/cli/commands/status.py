@@ -1,0 +1,114 @@
+"""netqosctl status: the whole node at a glance."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from netqos.cli.commands.common import DONE, Call, joined, known_shape, show_findings
+from netqos.cli.render import Column, Screen, Span
+from netqos.cli.units import count, milliseconds, rate, span
+
+Json = dict[str, Any]
+
+WORDS = {"tx": "egress", "rx": "ingress"}
+STATE_STYLE = {
+    "ok": "good",
+    "fresh": "good",
+    "failing": "bad",
+    "backing-off": "bad",
+    "stale": "warn",
+    "waiting": "warn",
+}
+LEVELS = (
+    Column(head="level"),
+    Column(head="guarantee", right=True),
+    Column(head="ceiling", right=True),
+    Column(head="now", right=True),
+    Column(head="rate", right=True),
+    Column(head="waits"),
+    Column(head="pods", right=True),
+    Column(head="enforced"),
+)
+
+
+def run(call: Call) -> int:
+    """Show the status."""
+    status = call.client.get("/v1/status")
+    if call.wants_json:
+        call.screen.json("status", status)
+        return DONE
+    with known_shape():
+        show(call.screen, status)
+    return DONE
+
+
+def show(screen: Screen, status: Json) -> None:
+    """The status for people."""
+    screen.line(*headline(status))
+    for way, direction in status["directions"].items():
+        screen.line()
+        show_direction(screen, way, direction)
+    screen.line()
+    screen.line(
+        "sources   ", *joined([_source(name, one) for name, one in status["sources"].items()] or ["none"])
+    )
+    screen.line(
+        "backends  ", *joined([_backend(name, one) for name, one in status["backends"].items()] or ["none"])
+    )
+    screen.line("loop      ", _loop(status["loop"]))
+    backends = [one for backend in status["backends"].values() for one in backend["findings"]]
+    show_findings(screen, [*status["findings"], *backends])
+
+
+def headline(status: Json) -> list[Span | str]:
+    """Node, version, and whether it works."""
+    ready = Span("ready", "good") if status["ready"] else Span("not ready", "bad")
+    enabled = "on" if status["enabled"] else "off"
+    pods, overrides = count(status["pods"], "pod"), count(status["overrides"], "override")
+    told = f", network QoS {enabled}, up {span(status['uptime_s'])}, {pods}, {overrides}"
+    return [Span(status["node"], "head"), f"  netqos {status['version']}  ", ready, told]
+
+
+def show_direction(screen: Screen, way: str, direction: Json) -> None:
+    """One direction: its total, then the levels."""
+    contention = [Span(", contention", "warn")] if direction["contention"] else []
+    devices = " on " + ", ".join(direction["devices"]) if direction["devices"] else ""
+    total = f"total {rate(direction['total_bps'])} ({direction['total_source']}){devices}"
+    screen.line(Span(WORDS[way], "head"), f"  {total}", *contention)
+    if direction["not_enforced"]:
+        screen.line("  ", Span("not enforced", "warn"), f": {direction['not_enforced']}")
+    by = ", ".join(direction["enforced_by"])
+    rows = [_level(name, one, by) for name, one in direction["levels"].items()]
+    screen.table(LEVELS, rows, indent=2)
+
+
+def _level(name: str, level: Json, by: str) -> list[Span | str]:
+    enforced = Span(f"by {by}", "good") if level["enforced"] else Span("no", "warn")
+    return [
+        name,
+        rate(level["guarantee_bps"]),
+        rate(level["ceiling_bps"]),
+        rate(level["current_ceiling_bps"]),
+        rate(level["rate_bps"]),
+        Span("yes", "warn") if level["backlogged"] else "",
+        str(level["pods"]),
+        enforced,
+    ]
+
+
+def _source(name: str, source: Json) -> Span:
+    age = f" {span(source['age_s'])}" if source["age_s"] is not None else ""
+    detail = f" ({source['detail']})" if source["detail"] else ""
+    return Span(f"{name} {source['state']}{age}{detail}", STATE_STYLE.get(source["state"], ""))
+
+
+def _backend(name: str, backend: Json) -> Span:
+    shapes = f" ({', '.join(WORDS[way] for way in backend['enforces'])})" if backend["enforces"] else ""
+    return Span(f"{name} {backend['state']}{shapes}", STATE_STYLE.get(backend["state"], "dim"))
+
+
+def _loop(loop: Json) -> str:
+    if not loop["ticks"]:
+        return "nothing to steer yet"
+    late = f"late p99 {milliseconds(loop['late_p99_s'])}, at most {milliseconds(loop['late_max_s'])}"
+    return f"{count(loop['ticks'], 'tick')}, {count(loop['writes'], 'write')}, {late}"
