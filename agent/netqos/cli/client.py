@@ -107,7 +107,9 @@ class StatusClient:
         try:
             connection.request(method, target, json.dumps(body) if body is not None else None, headers)
             answer = connection.getresponse()
-            return answer.status, answer.read(MOST_BYTES)
+            if answer.length is not None and answer.length > MOST_BYTES:
+                raise self._garbage()
+            return answer.status, answer.read()
         except TimeoutError:
             hint = "its log tells what it is doing: journalctl -u netqosd"
             raise Unreachable(f"netqosd did not answer within {connection.timeout:g} s", hint=hint) from None

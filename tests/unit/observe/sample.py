@@ -339,7 +339,7 @@ class SampleAgent:
             expires_boot_s=self.clock.boot() + request.ttl_s,
             boot_id=self.clock.boot_id(),
             reason=request.reason,
-            author_uid=request.author_uid,
+            author_uid=0,
         )
         kept = tuple(one for one in self.shown.overrides if one.uid != uid)
         self.shown = replace(self.shown, overrides=(*kept, accepted))
