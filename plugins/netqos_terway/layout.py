@@ -14,11 +14,14 @@ from netqos.model.desired import Band, DesiredDirection, DesiredState
 from netqos.model.levels import Direction, Level, PerDirection, PerLevel
 from netqos.model.quantities import bytes_per_s
 
-TIE_SHARE = 20
-"""Two levels use about the same when their rates differ by less than a twentieth of the total.
+STEPS = 20
+"""Traffic is seen in steps of a twentieth of the total, and two levels that differ by less use the same.
 
-Without it, two equally busy levels would change places with the noise, and the file every second.
+Otherwise noise would change the file every second, and two equally busy levels would change places.
 """
+
+HEADROOM = 10
+"""What a level uses now is kept for it with a tenth more, so that it can grow (contract 3: h = 0.1)."""
 
 IDLE: PerLevel[int] = PerLevel(0, 0, 0)
 
@@ -78,28 +81,36 @@ def nearest(row: Row, rates: PerLevel[int] = IDLE) -> Row | None:
     """The nearest row that the reader takes, None when the guarantees alone leave no way.
 
     What the ceilings of L1 and L2 exceed the total by is taken from the level that uses it least now (`rates`, bytes
-    per second), L2 first on a tie, down to its guarantee; the rest from the other one.
+    per second), L2 first on a tie. What neither uses goes first; then, down to the guarantees, what is used.
     """
     l1, l2 = (replace(one, high=min(one.high, row.total)) for one in (row.levels.l1, row.levels.l2))
     excess = max(0, l1.high + l2.high - row.total)
-    if is_lighter(rates.l1, than=rates.l2, total=row.total):
-        l1, excess = _lower(l1, excess)
-        l2, excess = _lower(l2, excess)
-    else:
-        l2, excess = _lower(l2, excess)
-        l1, excess = _lower(l1, excess)
+    used = rates.map(lambda rate: _kept(rate, row.total))
+    for floor_1, floor_2 in ((max(l1.low, used.l1), max(l2.low, used.l2)), (l1.low, l2.low)):
+        if is_lighter(rates.l1, than=rates.l2, total=row.total):
+            l1, excess = _lower(l1, excess, floor_1)
+            l2, excess = _lower(l2, excess, floor_2)
+        else:
+            l2, excess = _lower(l2, excess, floor_2)
+            l1, excess = _lower(l1, excess, floor_1)
     lowered = Row(total=row.total, levels=PerLevel(row.levels.l0, l1, l2))
     return lowered if is_taken(lowered) else None
 
 
 def is_lighter(rate: int, *, than: int, total: int) -> bool:
     """Whether a rate is clearly the smaller one."""
-    return rate < than - total // TIE_SHARE
+    return rate < than - total // STEPS
 
 
-def _lower(bounds: Bounds, excess: int) -> tuple[Bounds, int]:
-    """The level with a ceiling lowered by up to `excess`, never under its guarantee, and what is left over."""
-    taken = max(0, min(excess, bounds.high - bounds.low))
+def _kept(rate: int, total: int) -> int:
+    """A rate with headroom, rounded up to a whole step."""
+    step = max(1, total // STEPS)
+    return -(-(rate + rate // HEADROOM) // step) * step
+
+
+def _lower(bounds: Bounds, excess: int, floor: int) -> tuple[Bounds, int]:
+    """The level with a ceiling lowered by up to `excess`, not under `floor`, and what is left over."""
+    taken = max(0, min(excess, bounds.high - floor))
     return replace(bounds, high=bounds.high - taken), excess - taken
 
 

@@ -52,8 +52,11 @@ EVEN = row(1000, (300, 1000), (200, 1000))
     [
         (row(1000, (300, 500), (200, 500)), (0, 0), (500, 500)),
         (EVEN, (0, 0), (800, 200)),
-        (EVEN, (400, 400), (800, 200)),
-        (EVEN, (400, 440), (800, 200)),
+        (EVEN, (400, 400), (550, 450)),
+        (EVEN, (400, 440), (500, 500)),
+        (EVEN, (600, 300), (700, 300)),
+        (EVEN, (300, 400), (350, 650)),
+        (EVEN, (500, 500), (550, 450)),
         (EVEN, (100, 700), (300, 700)),
         (EVEN, (700, 100), (800, 200)),
         (row(1000, (300, 800), (200, 1000)), (0, 0), (800, 200)),
@@ -100,6 +103,17 @@ def test_whatever_is_asked_the_reader_takes_it_or_nothing_is_written(
     capped = sum(min(one[1], total) for one in (l1, l2))
     assert sum(ceilings(lowered)) == min(capped, total), "not lower than it must be"
     assert nearest(lowered, PerLevel(0, *rates)) == lowered, "what the reader takes is left alone"
+
+
+@given(st.integers(0, 900), st.integers(0, 900))
+def test_nobody_loses_what_it_uses_while_there_is_room(l1: int, l2: int) -> None:
+    lowered = nearest(EVEN, PerLevel(0, l1, l2))
+    assert lowered is not None
+    if max(300, l1 * 1.1 + 50) + max(200, l2 * 1.1 + 50) <= 1000:
+        assert lowered.levels.l1.high >= l1
+        assert lowered.levels.l2.high >= l2
+    assert lowered.levels.l1.high >= min(l1, 300)
+    assert lowered.levels.l2.high >= min(l2, 200)
 
 
 @settings(max_examples=50)

@@ -140,7 +140,8 @@ def test_two_levels_that_use_about_the_same_do_not_change_places() -> None:
     for number in range(20):
         noise = 10 * M if number % 2 else -10 * M
         world.run(1, tx_l1=200 * M + noise, tx_l2=200 * M - noise)
-    assert world.written == []
+    assert len(world.written) == 1
+    assert world.ceilings() == (1000, 750, 250)
 
 
 def test_ceilings_never_leave_guarantee_and_policy() -> None:
