@@ -183,7 +183,7 @@ def _too_small(bps: int, source: str, direction: Direction, kept: tuple[int, str
 
 def _of_a_link_that_is_down(node: NodeFacts, last: tuple[int, str] | None) -> Candidate:
     """A link that is down has no speed. Its last one stays, so that a flapping link is not unshaped each time."""
-    is_down = any(uplink.present and not uplink.is_up for uplink in node.uplinks)
+    is_down = len(node.uplinks) == 1 and node.uplinks[0].present and not node.uplinks[0].is_up
     if is_down and last is not None and last[1] == NIC:
         return Candidate(source=NIC, bps=last[0])
     return Candidate(source=UNKNOWN, bps=None)

@@ -205,6 +205,12 @@ def test_a_ceiling_of_l0_over_the_total_leaves_it_the_total() -> None:
     assert codes(bands.findings) == ["invalid-policy"]
 
 
+def test_a_ceiling_of_nothing_is_wrong() -> None:
+    bands = tx(policy(l1=level(ceiling=0), l2=level(guarantee=0)))
+    assert mbit(bands) == [(1000, 1000), (0, 1000), (0, 1000)]
+    assert [finding.subject for finding in bands.findings] == ["policy L1 tx"]
+
+
 def test_directions_do_not_share_anything() -> None:
     asked = policy(l1=level(guarantee=(Percent(30), 700 * M), ceiling=(None, 500 * M)))
     assert not resolve_bands(asked, Direction.TX, 1000 * M).findings

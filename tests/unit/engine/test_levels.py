@@ -101,6 +101,14 @@ def test_an_unknown_annotation_warns_and_the_label_counts(text: str) -> None:
     assert level_of(facts) == (Level.L2, "label koordinator.sh/qosClass", ["invalid-level"])
 
 
+def test_a_rejected_text_is_explained_in_the_words_of_its_finding() -> None:
+    _, view = only(composed([pod(labels=label("LSX"))]))
+    [finding] = view.findings
+    assert view.level_choices[2] == Choice(
+        source="label koordinator.sh/qosClass", value="LSX", verdict="rejected", reason=finding.message
+    )
+
+
 def test_the_table_of_classes_can_be_changed() -> None:
     settings = replace(SETTINGS, classes={"LS": Level.L0, "BE": Level.L2})
     assert level_of(pod(labels=label("LS")), settings)[0] is Level.L0

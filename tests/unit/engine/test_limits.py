@@ -86,7 +86,10 @@ def test_a_rejected_value_touches_its_own_direction_only(bad: str) -> None:
     facts = pod("prod/web", {OWN_TX: bad, OWN_RX: "20M"}, labels={"koordinator.sh/qosClass": "BE"})
     desired, view = only(composed([facts]))
     assert (desired.level, desired.limits_bps) == (Level.L2, PerDirection(tx=None, rx=20 * M))
-    assert codes(view.findings) == ["invalid-limit"]
+    [finding] = view.findings
+    assert finding.code == "invalid-limit"
+    [rejected] = [choice for choice in view.limits.tx.choices if choice.verdict == "rejected"]
+    assert (rejected.source, rejected.reason) == (f"annotation {OWN_TX}", finding.message)
 
 
 def test_a_rejected_value_without_a_last_good_one_hands_over_to_the_next_line() -> None:

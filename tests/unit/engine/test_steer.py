@@ -258,6 +258,15 @@ def test_old_tokens_after_a_lowered_ceiling_do_not_swing_the_ceilings() -> None:
     assert decisions[-1].ceilings_bps == mbit(500, 300, 200)
 
 
+@pytest.mark.parametrize("level", ["l0", "l1", "l2"])
+def test_one_counter_that_goes_back_is_enough(level: str) -> None:
+    link = Link(LENDING)
+    link.settle((500, 300, 200), waits=True)
+    counted = replace(link.sample.level_bytes.map(lambda count: count + 1000), **{level: 0})
+    moved = replace(link.sample, level_bytes=counted, taken_at_s=link.sample.taken_at_s + TICK_S)
+    assert step(link.state, moved, LENDING) == (replace(link.state, base=moved), None)
+
+
 def test_a_counter_that_goes_back_is_no_sample_and_the_next_one_counts_from_it() -> None:
     link = Link(LENDING)
     before = link.settle((500, 300, 200), waits=True)
