@@ -45,20 +45,27 @@ def second_start(options: Options) -> list[Figure]:
         daemon.start()
         time.sleep(1.5)
         daemon.stop()
-        before = _stamps(folders)
+        files, kernel = _stamps(folders), _kernel(rig)
         with Watch(rig.node) as watch:
             daemon.start()
             time.sleep(1.5)
-        written = sorted(path for path, stamp in _stamps(folders).items() if before.get(path) != stamp)
+            status = daemon.client.get("/v1/status")
+        writes = {
+            **{f"{name}: operations": _applied(backend) for name, backend in status["backends"].items()},
+            "loop: writes": status["loop"]["writes"],
+            "kernel: objects that differ": len(set(kernel) ^ set(_kernel(rig))),
+            **{kind: number for kind, number in watch.counts.items() if "told" not in kind},
+        }
+        written = sorted(path for path, stamp in _stamps(folders).items() if files.get(path) != stamp)
         daemon.kill()
     return [
         Figure(
             bench="second-start",
             what="kernel writes",
             unit="",
-            runs=(float(sum(watch.counts.values())),),
+            runs=(float(sum(writes.values())),),
             target=at_most(0),
-            note=", ".join(f"{number} x {name}" for name, number in watch.counts.items()),
+            note=", ".join(f"{number} x {name}" for name, number in writes.items() if number),
         ),
         Figure(
             bench="second-start",
@@ -69,6 +76,20 @@ def second_start(options: Options) -> list[Figure]:
             note=", ".join(path.name for path in written),
         ),
     ]
+
+
+def _applied(backend: Document) -> int:
+    result = backend["last_result"]
+    return int(result["applied"]) if result else 0
+
+
+def _kernel(rig: Rig) -> list[str]:
+    """Everything of traffic control and nft as text, without counters."""
+    shown = [
+        rig.node.run(["tc", "-d", kind, "show", "dev", rig.uplink]).stdout
+        for kind in ("qdisc", "class", "filter")
+    ]
+    return [*"".join(shown).splitlines(), *rig.node.run(["nft", "-a", "list", "ruleset"]).stdout.splitlines()]
 
 
 def _stamps(folders: tuple[Path, ...]) -> dict[Path, tuple[int, int]]:

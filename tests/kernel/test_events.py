@@ -20,5 +20,5 @@ def test_changes_are_counted_by_kind_and_nothing_else_is() -> None:
             rig.node.run(["tc", "qdisc", "del", "dev", rig.uplink, "root"])
         assert quiet.counts == {}
         assert busy.counts["nft transaction"] == 1
-        assert busy.counts["class made or changed"] == 1
+        assert busy.counts["class told"] == 1
         assert busy.counts["qdisc deleted"] >= 1

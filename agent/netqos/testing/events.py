@@ -1,4 +1,8 @@
-"""What the kernel reports as changed in a network namespace: traffic control and nft, counted by kind."""
+"""What the kernel reports of a network namespace's traffic control and nft, counted by kind.
+
+The kernel reports a single qdisc or class that was only asked for (RTM_GETQDISC, RTM_GETTCLASS; net/sched/sch_api.c) in
+the same words as one that was changed: `qdisc told`, `class told` and `filter told` may be either.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +22,11 @@ _ROUTE, _NETFILTER = 0, 12
 _TC_GROUP, _NFT_GROUP = 1 << 3, 1 << 6  # RTNLGRP_TC is 4, NFNLGRP_NFTABLES is 7
 _NFT_NEWGEN = (10 << 8) | 15
 _NAMES = {
-    36: "qdisc made or changed",
+    36: "qdisc told",
     37: "qdisc deleted",
-    40: "class made or changed",
+    40: "class told",
     41: "class deleted",
-    44: "filter made or changed",
+    44: "filter told",
     45: "filter deleted",
     _NFT_NEWGEN: "nft transaction",
 }
