@@ -23,6 +23,7 @@ from netqos.testing.harness import Harness, converge, expect_settled
 from netqos.testing.states import M
 from netqos_terway import create
 from netqos_terway.backend import TerwayBackend
+from netqos_terway.encode import NO_LIMITS_TEXT
 from netqos_terway.files import CeilingWriter
 from tests.contract.terwayhost import TerwayHost
 from tests.unit.netqos_terway import reader
@@ -236,7 +237,7 @@ class TestSteering:
         with pytest.raises(Retryable):
             writer.adjust(TX, CONTENDED)
         after = read(host.global_file)
-        writer.turn()
+        assert not backend._steer(writer, NO_LIMITS_TEXT), "a write that was under way comes too late"
         assert read(host.global_file) == after
         assert writer_of(backend).current_ceilings(TX) == PerLevel(1000 * M, 700 * M, 300 * M)
         await backend.close()

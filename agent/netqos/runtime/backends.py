@@ -17,7 +17,12 @@ from netqos.settings.values import Settings
 
 def build_backends(settings: Settings, names: Iterable[str]) -> tuple[list[Backend], list[Finding]]:
     """The named backends in their order, without those that could not be made; a finding tells of each of these."""
-    return load(list(names), lambda name: make_context(settings, name))
+    log = get_logger("netqos.backends")
+
+    def on_failure(name: str, problem: BaseException) -> None:
+        log.error("backend_broken", backend=name, exc_info=problem)
+
+    return load(names, lambda name: make_context(settings, name), on_failure=on_failure)
 
 
 def make_context(settings: Settings, name: str) -> BackendContext:
