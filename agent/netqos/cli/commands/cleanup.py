@@ -17,6 +17,8 @@ from netqos.backend import Backend
 from netqos.cli.client import Problem
 from netqos.cli.commands.common import DONE, FAILED, Call
 from netqos.cli.commands.plan import SIGNS
+from netqos.cli.doctor.check import Host, Verdict
+from netqos.cli.doctor.host import rights
 from netqos.cli.local import all_backends, as_problem, load_settings, quiet_log
 from netqos.cli.render import Screen, Span
 from netqos.cli.units import count
@@ -48,6 +50,7 @@ class Swept:
 
 def run(call: Call) -> int:
     """Sweep the node; failed when something is left."""
+    _need_rights()
     settings, note = load_settings(Path(call.arguments.config))
     if note:
         call.screen.say(note)
@@ -67,6 +70,12 @@ def run(call: Call) -> int:
         for one in swept:
             _show(call.screen, one, dry_run=dry_run)
     return DONE if ok else FAILED
+
+
+def _need_rights() -> None:
+    for one in rights(Host()):
+        if one.verdict is Verdict.FAIL:
+            raise Problem(f"the network cannot be configured: {one.text}", hint=one.hint)
 
 
 @contextmanager

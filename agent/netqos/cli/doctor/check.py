@@ -56,9 +56,14 @@ _VERDICTS = {Severity.INFO: Verdict.OK, Severity.WARNING: Verdict.WARN, Severity
 
 
 def of_findings(name: str, findings: Iterable[Finding]) -> list[Check]:
-    """The same words that status would show."""
+    """The same words that status would show; the subject is left out where it is the check's own name."""
     return [
-        Check(name=name, verdict=_VERDICTS[one.severity], text=f"{one.subject}: {one.message}", hint=one.hint)
+        Check(
+            name=name,
+            verdict=_VERDICTS[one.severity],
+            text=one.message if one.subject == name else f"{one.subject}: {one.message}",
+            hint=one.hint,
+        )
         for one in findings
     ]
 

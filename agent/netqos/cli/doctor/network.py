@@ -6,7 +6,8 @@ import json
 import time
 from typing import Any
 
-from netqos.cli.doctor.check import Check, Host, fail, of_findings, ok, unknown, warn
+from netqos.cli.doctor.check import Check, Host, Verdict, fail, of_findings, ok, unknown, warn
+from netqos.cli.doctor.host import rights
 from netqos.cli.units import count, rate
 from netqos.errors import NetqosError
 from netqos.host.links import LinkReport, Links
@@ -101,9 +102,11 @@ def _buckets(found: list[Json]) -> Check:
     )
 
 
-def nft_tables() -> list[Check]:
+def nft_tables(host: Host) -> list[Check]:
     """Rules of others that set a packet's priority: whoever is last decides its class."""
     name = "nft tables"
+    if any(one.verdict is Verdict.FAIL for one in rights(host)):
+        return [unknown(name, "they cannot be read without CAP_NET_ADMIN")]
     try:
         ruleset = Nftables().query("list ruleset")
     except NetqosError as problem:
