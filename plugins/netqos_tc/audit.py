@@ -22,6 +22,7 @@ _HTB: Final = netmsg.string(1, "htb")
 _OPTIONS_AT: Final = 28
 _L0: Final = struct.pack("=I", numbers.class_id(numbers.L0))
 _LENGTH: Final = struct.Struct("=H")
+_GENERATION_AT: Final = 4  # struct nfgenmsg in front carries the generation number too
 _L0_RATE: Final = slice(36, 48)  # behind the headers of the two attributes: struct tc_ratespec of the rate
 
 
@@ -54,7 +55,7 @@ class Auditor:
             ifindexes=devices,
             generation=self._generation(),
             devices=tuple(self._device(ifindex) for ifindex in sorted(devices)),
-            table=tuple(message.body for message in self._reader.table_messages()),
+            table=tuple(message.body[_GENERATION_AT:] for message in self._reader.table_messages()),
         )
 
     def refresh(self, last: Fingerprint, devices: frozenset[int]) -> Fingerprint:

@@ -28,7 +28,6 @@ from netqos_tc.observed import TcObserved
 from netqos_tc.probe import probe
 from netqos_tc.reader import Inventory, Reader
 from netqos_tc.root import Root, from_document
-from netqos_tc.spec import ClassKey
 from netqos_tc.wire import HtbClass, Link
 from netqos_tc.writer import Tools, Writer, document_name
 
@@ -57,6 +56,11 @@ class TcBackend:
     def name(self) -> str:
         """The entry point's name."""
         return self._context.name
+
+    @property
+    def writes(self) -> int:
+        """How many objects this backend has written since its channels were opened."""
+        return self._kernel.route.writes + self._kernel.netfilter.writes if self._kernel is not None else 0
 
     async def probe(self) -> Capabilities:
         """Try what the kernel can do; nothing outlives the call."""
@@ -138,11 +142,11 @@ class TcBackend:
 
     def fast_path(self) -> FastPath | None:
         """A grip on every uplink that has a tree, None when there is none."""
-        shaped = []
-        for ifindex, link in sorted(self._links.items()):
-            l0 = self._seen.classes.get(ClassKey(ifindex, numbers.L0))
-            if l0 is not None:
-                shaped.append(Shaped(ifindex=ifindex, name=IfName(link.name), mtu=link.mtu, l0=l0))
+        reader, shaped = self._open().reader, []
+        for ifindex in sorted(self._devices()):
+            link, l0 = reader.link(ifindex), reader.our_class(ifindex, numbers.L0)
+            if link is not None and l0 is not None:
+                shaped.append(Shaped(ifindex=ifindex, name=IfName(link.name), mtu=link.mtu, l0=l0.spec))
         return TcFastPath(shaped, self._context.monotonic) if shaped else None
 
     async def counters(self) -> Mapping[PodUid, tuple[LeafCounters, ...]]:
@@ -159,6 +163,10 @@ class TcBackend:
 
     async def close(self) -> None:
         """Close the channels; everything stays in the kernel."""
+        self.shut()
+
+    def shut(self) -> None:
+        """`close` for callers outside of an event loop."""
         if self._kernel is not None:
             self._kernel.close()
             self._kernel = None

@@ -184,7 +184,17 @@ def _step(edit: Edit, names: describe.Names) -> Step[Operation]:
         detail=describe.change(edit.key, edit.before, edit.after, names, earlier=edit.earlier),
         payload=edit,
     )
+    if _is_in_the_way(edit):
+        return Step(verb=Verb.CHANGE, rank=_rank(edit.key), what=operation)
     return Step(verb=verb, rank=_rank(edit.key), widens=_widens(edit), what=operation)
+
+
+def _is_in_the_way(edit: Edit) -> bool:
+    """A class that somebody put under a leaf: while it is there the leaf has no queue. It goes before all else."""
+    met = edit.before
+    if not isinstance(met, ClassSpec) or edit.after is not None:
+        return False
+    return numbers.minor_of(met.parent) not in numbers.INNER
 
 
 def _rank(key: Key) -> int:

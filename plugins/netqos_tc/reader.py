@@ -74,6 +74,20 @@ class Reader:
         messages = self._route.dump(wire.dump_classes(ifindex))
         return [wire.read_class(one) for one in messages if wire.is_class_of(one, numbers.MAJOR)]
 
+    def our_class(self, ifindex: int, minor: int) -> HtbClass | None:
+        """One class of our tree on a device, None where it is not there."""
+        try:
+            return wire.read_class(self._route.get(wire.get_class(ifindex, minor)))
+        except RequestRefused:
+            return None
+
+    def link(self, ifindex: int) -> Link | None:
+        """A device, None when it has gone."""
+        try:
+            return wire.read_link(self._route.get(wire.get_link(ifindex)))
+        except RequestRefused:
+            return None
+
     def table_messages(self) -> list[Message]:
         """The raw messages of our table and its elements, empty where it is not there."""
         requests = [nfwire.dump_rules(), *map(nfwire.dump_elements, ElementMap)]
@@ -81,7 +95,7 @@ class Reader:
 
     def _add_tree(self, found: Inventory, root: Qdisc, qdiscs: Iterable[Qdisc]) -> None:
         ifindex = root.ifindex
-        link = self._link(ifindex)
+        link = self.link(ifindex)
         if link is None:
             return
         name = link.name
@@ -133,13 +147,6 @@ class Reader:
             if problem.refused.code != errno.ENOENT:
                 raise
             return []
-
-    def _link(self, ifindex: int) -> Link | None:
-        """None when the device went away meanwhile."""
-        try:
-            return wire.read_link(self._route.get(wire.get_link(ifindex)))
-        except RequestRefused:
-            return None
 
 
 def is_our_root(qdisc: Qdisc) -> bool:

@@ -114,7 +114,7 @@ class _Plot:
         control = params.control_shape(self._total_bps, mtu=self._mtu)
         parent = class_id(numbers.TOTAL)
         self._put(specs, numbers.CONTROL, _class(parent, control, prio=0, quantum=params.quantum(self._mtu)))
-        self._put_queue(specs, numbers.CONTROL, params.FLOOR_BPS)
+        specs[QueueKey(self._ground.ifindex, numbers.CONTROL)] = LeafQueueSpec(limit=params.CONTROL_QUEUE)
 
     def add_member(self, specs: dict[Key, Spec], minor: int, member: Member) -> None:
         """One workload's leaf."""

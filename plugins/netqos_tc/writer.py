@@ -279,11 +279,8 @@ class Writer:
             await self._tools.sleep(_DRAIN_STEP_S)
 
     def _backlog(self, key: ClassKey) -> int:
-        try:
-            found = wire.read_class(self._tools.route.get(wire.get_class(key.ifindex, key.minor)))
-        except RequestRefused:
-            return 0
-        return found.counters.backlog_packets
+        found = self._tools.reader.our_class(key.ifindex, key.minor)
+        return found.counters.backlog_packets if found is not None else 0
 
 
 def document_name(device: str) -> str:

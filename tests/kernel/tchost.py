@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import PurePath
 from unittest import mock
 
-from netqos.backend import Backend, BackendContext
+from netqos.backend import BackendContext, FastPath
 from netqos.errors import Retryable
 from netqos.host.files import AtomicFiles
 from netqos.host.nftables import Nftables
@@ -47,11 +47,23 @@ def make_context(
     )
 
 
+class BackendInside(TcBackend):
+    """A backend in another namespace than its caller."""
+
+    def __init__(self, context: BackendContext, namespace: Namespace) -> None:
+        super().__init__(context)
+        self._namespace = namespace
+
+    def fast_path(self) -> FastPath | None:
+        with self._namespace.entered():
+            return super().fast_path()
+
+
 def make_backend(
     namespace: Namespace, state: MemoryState | None = None, options: Mapping[str, object] | None = None
 ) -> TcBackend:
     """A backend whose channels are in the namespace."""
-    backend = TcBackend(make_context(state, options))
+    backend = BackendInside(make_context(state, options), namespace)
     with namespace.entered():
         backend.open()
     return backend
@@ -65,12 +77,15 @@ class UplinkHost(Harness):
         self.state = MemoryState()
         self._failing = contextlib.ExitStack()
         self._made: list[TcBackend] = []
+        self.add_uplink()
+
+    def add_uplink(self) -> None:
         peer = f"index {UPLINK_INDEX} name up0 type veth peer name wire0"
         self.namespace.run(["ip", "link", "add", *peer.split()])
         self.namespace.run(["ip", "link", "set", "up0", "up"])
         self.namespace.run(["ip", "link", "set", "wire0", "up"])
 
-    def backend(self) -> Backend:
+    def backend(self) -> TcBackend:
         self._made.append(make_backend(self.namespace, self.state))
         return self._made[-1]
 

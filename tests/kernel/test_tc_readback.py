@@ -1,0 +1,206 @@
+"""What is written is what is read, to the last number; a second start writes nothing; what others break is mended."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+from pyroute2 import IPRoute
+
+from netqos.errors import Retryable
+from netqos.model.desired import DesiredPod, DesiredState
+from netqos.testing import states
+from netqos.testing.harness import converge
+from netqos.testing.states import G, M
+from netqos_tc import numbers
+from netqos_tc.changes import Edit
+from netqos_tc.classify import owner_of
+from netqos_tc.spec import ClassKey, ClassSpec
+from tests.kernel.tchost import UPLINK, UPLINK_INDEX, UplinkHost
+
+pytestmark = pytest.mark.kernel("veth", "htb", "u32", "nft", "nft-fib", "nft-socket")
+
+
+@pytest.fixture
+def host() -> Iterator[UplinkHost]:
+    made = UplinkHost()
+    yield made
+    made.close()
+
+
+def node(total_bps: int, *pods: DesiredPod) -> DesiredState:
+    uplink = replace(UPLINK, total_bps=replace(UPLINK.total_bps, tx=total_bps))
+    return states.node(pods or states.PODS, uplinks=(uplink,), tx=states.direction(total_bps))
+
+
+def pyroute2_classes(host: UplinkHost) -> dict[int, dict[str, int]]:
+    """The classes as another library reads them, bursts in ticks."""
+
+    def read() -> dict[int, dict[str, int]]:
+        found = {}
+        with IPRoute() as route:
+            for one in route.get_classes(index=UPLINK_INDEX):
+                options = one.get_nested("TCA_OPTIONS")
+                parms = options.get_attr("TCA_HTB_PARMS")
+                found[one["handle"] & 0xFFFF] = {
+                    "rate": options.get_attr("TCA_HTB_RATE64") or parms["rate"],
+                    "ceil": options.get_attr("TCA_HTB_CEIL64") or parms["ceil"],
+                    "prio": parms["prio"],
+                    "quantum": parms["quantum"],
+                    "buffer": parms["buffer"],
+                    "cbuffer": parms["cbuffer"],
+                    "parent": one["parent"],
+                }
+        return found
+
+    return host.namespace.call(read)
+
+
+@pytest.mark.parametrize("total_bps", [10 * M, 1000 * M, 10 * G, 40 * G, 100 * G, 400 * G])
+async def test_every_number_reads_back_and_another_library_agrees(host: UplinkHost, total_bps: int) -> None:
+    backend = host.backend()
+    desired = node(total_bps)
+    plan = await converge(backend, desired)
+    edits = [one.payload for one in plan.operations]
+    wanted = {edit.key: edit.after for edit in edits if isinstance(edit, Edit)}
+    observed = (await backend.observe()).ours
+    assert observed == wanted
+    others = pyroute2_classes(host)
+    for key, spec in observed.items():
+        if isinstance(key, ClassKey) and isinstance(spec, ClassSpec):
+            other = others[key.minor]
+            assert (other["rate"], other["ceil"]) == (spec.rate, spec.ceil)
+            assert (other["buffer"], other["cbuffer"]) == (spec.buffer, spec.cbuffer)
+            if key.minor not in numbers.INNER:
+                assert (other["prio"], other["quantum"]) == (spec.prio, spec.quantum)
+                assert other["parent"] == spec.parent
+
+
+async def test_ten_megabits_are_1250000_bytes_per_second(host: UplinkHost) -> None:
+    backend = host.backend()
+    await converge(backend, node(1000 * M, states.pod("ns/web", addresses=("10.88.0.10",), tx_bps=10 * M)))
+    (minor,) = [key.minor for key in (await backend.observe()).classes if numbers.is_pod_minor(key.minor)]
+    assert pyroute2_classes(host)[minor]["ceil"] == 1_250_000
+
+
+async def test_a_second_start_writes_nothing_and_finds_the_same_handles(host: UplinkHost) -> None:
+    first = host.backend()
+    desired = node(1000 * M)
+    await converge(first, desired)
+    before = await first.observe()
+    qdiscs = host.namespace.run(["tc", "qdisc", "show", "dev", "up0"]).stdout
+    second = host.backend()
+    path = first.fast_path()
+    assert path is not None
+    unit = path.sample()[0].unit
+    path.adjust(unit, states.bands((1, 1, 1), (600 * M, 0, 0)).map(lambda band: band.ceiling_bps))
+    path.close()
+    plan = second.plan(desired, await second.observe())
+    assert not plan
+    assert second.writes == 0
+    assert host.namespace.run(["tc", "qdisc", "show", "dev", "up0"]).stdout == qdiscs
+    after = await second.observe()
+    assert set(after.ours) == set(before.ours)
+
+
+# ---------------------------------------------------------------- drift
+
+# Shell commands in the namespace, {leaf} is the minor of an L0 pod's leaf.
+DRIFTS = {
+    "root": "tc qdisc del dev up0 root",
+    "leaf": "tc class del dev up0 classid 4e51:{leaf}",
+    "leaf's rate": "tc class change dev up0 classid 4e51:{leaf} parent 4e51:10 htb rate 5mbit ceil 7mbit",
+    "level": "tc class change dev up0 classid 4e51:11 parent 4e51:1 htb rate 1mbit",
+    "total": "tc class change dev up0 classid 4e51:1 parent 4e51: htb rate 1mbit",
+    "host leaf": "tc class del dev up0 classid 4e51:10f",
+    "unknown leaf": "tc class del dev up0 classid 4e51:11f",
+    "queue removed": "tc qdisc del dev up0 parent 4e51:{leaf}",
+    "queue replaced": "tc qdisc replace dev up0 parent 4e51:{leaf} pfifo limit 7",
+    "child under a leaf": "tc class add dev up0 parent 4e51:{leaf} classid 4e51:fffd htb rate 1mbit",
+    "filter": "tc filter del dev up0 parent 4e51: prio 1",
+    "filter retargeted": """
+        tc filter del dev up0 parent 4e51: prio 2
+        tc filter add dev up0 parent 4e51: protocol 0x88cc prio 2 u32 match u32 0 0 flowid 4e51:11f
+    """,
+    "all filters and the control leaf": """
+        tc filter del dev up0 parent 4e51:
+        tc class del dev up0 classid 4e51:c
+    """,
+    "host leaf under another level": """
+        tc class del dev up0 classid 4e51:10f
+        tc class add dev up0 parent 4e51:12 classid 4e51:10f htb rate 1mbit
+    """,
+    "element": "nft delete element inet netqos tx4 { 10.88.0.10 }",
+    "element's class": """
+        nft delete element inet netqos tx4 { 10.88.0.10 }
+        nft add element inet netqos tx4 { 10.88.0.10 : 4e51:10f }
+    """,
+    "map": "nft flush map inet netqos tx4",
+    "table": "nft delete table inet netqos",
+    "ruleset": "nft flush ruleset",
+    "chain": "nft flush chain inet netqos postrouting",
+    "chain removed": "nft flush chain inet netqos output; nft delete chain inet netqos output",
+    "rule inserted": "nft insert rule inet netqos postrouting meta priority set 1:1",
+    "chain elsewhere": """
+        nft flush chain inet netqos output
+        nft delete chain inet netqos output
+        nft add chain inet netqos output '{ type filter hook forward priority 7; }'
+    """,
+    "map of another type": """
+        nft flush chain inet netqos postrouting
+        nft delete map inet netqos tx6
+        nft add map inet netqos tx6 '{ type ipv4_addr : classid; }'
+    """,
+}
+
+
+@pytest.mark.parametrize("what", DRIFTS)
+async def test_drift_is_noticed_and_mended(host: UplinkHost, what: str) -> None:
+    backend = host.backend()
+    desired = node(1000 * M)
+    await converge(backend, desired)
+    observed = await backend.observe()
+    before = host.comparable(observed.ours)
+    owner = owner_of(states.pod_uid("prod/web"))
+    (minor,) = {one.minor for one in observed.elements.values() if one.owner == owner}
+    assert await backend.is_untouched()
+    host.namespace.run(["sh", "-ec", DRIFTS[what].replace("{leaf}", f"{minor:x}")])
+    assert not await backend.is_untouched()
+    for _ in range(2):
+        plan = await converge(backend, desired)
+        if not plan:
+            break
+    after = await backend.observe()
+    assert not backend.plan(desired, after)
+    assert host.comparable(after.ours) == before
+    assert await backend.is_untouched()
+
+
+async def test_what_others_do_elsewhere_is_no_drift(host: UplinkHost) -> None:
+    backend = host.backend()
+    await converge(backend, node(1000 * M))
+    await backend.observe()
+    host.namespace.run(["nft", "add", "table", "inet", "theirs"])
+    host.namespace.run(["tc", "qdisc", "add", "dev", "wire0", "root", "pfifo", "limit", "10"])
+    assert await backend.is_untouched()
+    assert await backend.is_untouched()
+
+
+async def test_the_device_may_go_and_come_back(host: UplinkHost) -> None:
+    backend = host.backend()
+    desired = node(1000 * M)
+    await converge(backend, desired)
+    path = backend.fast_path()
+    assert path is not None
+    host.namespace.run(["ip", "link", "del", "up0"])
+    assert not await backend.is_untouched()
+    with pytest.raises(Retryable):
+        path.sample()
+    path.close()
+    assert await backend.counters() == {}
+    result = await backend.apply(backend.plan(desired, await backend.observe()))
+    assert {failure.code for failure in result.failures} == {"ENODEV", "skipped"}
+    host.add_uplink()
+    await converge(backend, desired)
+    assert not backend.plan(desired, await backend.observe())
