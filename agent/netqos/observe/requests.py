@@ -22,6 +22,14 @@ _DURATION = re.compile(r"(?:([0-9]{1,9})h)?(?:([0-9]{1,9})m)?(?:([0-9]{1,9}(?:\.
 _DURATION_FORMS = "seconds, or a duration such as 90s, 10m or 1h30m"
 
 
+_WORDS = {
+    "unexpected_keyword_argument": "is unknown; allowed: egress, ingress, level, ttl, reason",
+    "missing": "is missing",
+    "string_type": "must be a text such as 10M, l1 or 10m, in quotes",
+    "float_type": "must be a number of seconds",
+}
+
+
 def parameters(request: Request, route: Route) -> dict[str, str]:
     """The query parameters of a route, checked against its table; every problem is reported at once."""
     known = {one.name: one for one in route.query}
@@ -120,7 +128,7 @@ def _problems(problem: ValidationError) -> list[str]:
     by_place: dict[str, str] = {}
     for error in problem.errors(include_url=False, include_context=False, include_input=False):
         place = str(error["loc"][0])[:40] if error["loc"] else "body"
-        message = str(error["msg"])[:200]
+        message = _WORDS.get(error["type"], str(error["msg"])[:200])
         by_place[place] = f"{by_place[place]}, or {message}" if place in by_place else f"{place}: {message}"
     return list(by_place.values())
 

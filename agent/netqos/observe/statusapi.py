@@ -26,6 +26,8 @@ from netqos.observe.statusroutes import ROUTES, Route
 from netqos.observe.view import Agent
 
 MOST_STREAMS = 16
+LONGEST_MESSAGE = 1000
+
 SLICE = 50
 """Items of a long list that are encoded before other tasks get their turn."""
 
@@ -190,8 +192,13 @@ def as_http(problem: NetqosError) -> HttpError:
     elif isinstance(problem, Unsupported):
         status, code = 501, "unsupported"
     text = f"{problem.subject}: {problem.message}" if problem.subject else problem.message
-    problems = problem.problems if isinstance(problem, Rejected) else ()
-    return HttpError(status, code, text, hint=problem.hint, problems=problems or (problem.message,))
+    problems = (problem.problems if isinstance(problem, Rejected) else ()) or (problem.message,)
+    return HttpError(status, code, _short(text), hint=problem.hint, problems=tuple(map(_short, problems)))
+
+
+def _short(text: str) -> str:
+    """A message may quote what was sent, and that may be long."""
+    return text if len(text) <= LONGEST_MESSAGE else text[:LONGEST_MESSAGE] + "..."
 
 
 def _order(pod: PodView) -> tuple[str, str]:

@@ -155,9 +155,9 @@ def test_an_unknown_pod_is_4(ctl: Callable[..., Run]) -> None:
 
 
 def test_rejected_input_is_5_with_every_problem(ctl: Callable[..., Run], agent: SampleAgent) -> None:
-    code, out, err = ctl("limit", "web", "--egress", "10Mbps")
+    code, out, err = ctl("limit", "web", "--egress", "10Mbps", "--level", "l9")
     assert (code, out) == (5, "")
-    assert "and a second problem" in err
+    assert [line.split()[1] for line in err.splitlines() if line.startswith("  - ")] == ["egress:", "level"]
     assert ctl("limit", "web", "--egress", "1M", "--for", "soon")[0] == 5
     assert agent.shown.overrides[0].uid == HOSTILE
     assert len(agent.shown.overrides) == 1

@@ -7,7 +7,6 @@ from collections.abc import AsyncGenerator, Mapping
 from dataclasses import replace
 
 from netqos.backend import Capabilities, LeafCounters
-from netqos.errors import Rejected
 from netqos.model.composed import EMPTY_LAST_GOOD, AppliedLimit, Choice, Composition, PodView
 from netqos.model.desired import DesiredPod, DesiredState
 from netqos.model.health import Finding, error, info, warning
@@ -15,10 +14,10 @@ from netqos.model.ids import IfName, PodUid
 from netqos.model.inputs import Freshness, Override, SourceState
 from netqos.model.levels import Direction, Level, PerDirection, PerLevel
 from netqos.model.plan import ApplyResult, Failure, Operation, Plan, Verb
-from netqos.model.quantities import parse_limit
 from netqos.model.rules import IpMatch, PortMatch, PortRange, Protocol, Rule
 from netqos.model.traffic import Decision, Reason, Unit
 from netqos.observe.view import AgentView, BackendView, LoopView, OverrideRequest
+from netqos.runtime.overrides import accept
 from netqos.testing import states
 from netqos.testing.clock import FakeClock
 
@@ -331,16 +330,7 @@ class SampleAgent:
     async def set_override(self, uid: PodUid, request: OverrideRequest) -> Override:
         await self._called("set_override")
         self.requests.append((uid, request))
-        accepted = Override(
-            uid=uid,
-            limits=PerDirection(tx=_parsed(request.egress), rx=_parsed(request.ingress)),
-            level=Level.parse(request.level) if request.level is not None else None,
-            expires_wall_s=self.clock.wall() + request.ttl_s,
-            expires_boot_s=self.clock.boot() + request.ttl_s,
-            boot_id=self.clock.boot_id(),
-            reason=request.reason,
-            author_uid=0,
-        )
+        accepted = replace(accept(uid, request, self.clock), author_uid=0)
         kept = tuple(one for one in self.shown.overrides if one.uid != uid)
         self.shown = replace(self.shown, overrides=(*kept, accepted))
         return accepted
@@ -362,17 +352,3 @@ class SampleAgent:
             await asyncio.sleep(self.delay_s)
         if self.failure is not None:
             raise self.failure
-
-
-def _parsed(text: str | None) -> int | None:
-    if text is None:
-        return None
-    try:
-        return parse_limit(text)
-    except Rejected as problem:
-        raise Rejected(
-            problem.message,
-            subject="override",
-            hint=problem.hint,
-            problems=(problem.message, "and a second problem"),
-        ) from None

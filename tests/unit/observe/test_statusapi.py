@@ -298,8 +298,16 @@ async def test_an_override_is_set_listed_and_ended() -> None:
 
 async def test_a_rejected_override_names_every_problem() -> None:
     async with serving() as path:
-        answer = await ask(path, f"/v1/overrides/{WEB}", "PUT", '{"egress": "10Mbps", "ttl": "10m"}')
-    assert (answer.status, answer.error["code"], len(answer.error["problems"])) == (422, "rejected", 2)
+        answer = await ask(
+            path, f"/v1/overrides/{WEB}", "PUT", '{"egress": "10Mbps", "level": "l9", "ttl": 0}'
+        )
+    assert (answer.status, answer.error["code"], len(answer.error["problems"])) == (422, "rejected", 3)
+
+
+async def test_a_long_wrong_value_is_not_sent_back_whole() -> None:
+    async with serving() as path:
+        answer = await ask(path, f"/v1/overrides/{WEB}", "PUT", json.dumps({"level": "x" * 60_000, "ttl": 1}))
+    assert (answer.status, len(answer.body) < 4000) == (422, True)
 
 
 @pytest.mark.parametrize(
