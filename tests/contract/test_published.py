@@ -124,7 +124,7 @@ def test_a_reader_never_sees_what_is_no_json(host: FolderHarness) -> None:
     assert path.stat().st_size < 10
 
 
-def test_cycles_of_on_and_off_leave_no_descriptor(host: FolderHarness) -> None:
+def test_1000_cycles_of_on_and_off_leave_no_descriptor(host: FolderHarness) -> None:
     async def cycles(files: PublishedFiles, times: int) -> int:
         for number in range(times):
             await converge(files, states.node() if number % 2 == 0 else NOTHING)
@@ -132,7 +132,7 @@ def test_cycles_of_on_and_off_leave_no_descriptor(host: FolderHarness) -> None:
 
     async def run() -> tuple[int, int]:
         files = create(host.context())
-        return await cycles(files, 20), await cycles(files, 400)
+        return await cycles(files, 20), await cycles(files, 1000)
 
     before, after = asyncio.run(run())
     assert after == before
