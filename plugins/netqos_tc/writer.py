@@ -208,12 +208,11 @@ class Writer:
         ifindex, route = edit.key.ifindex, self._tools.route
         if not self._has_our_root(ifindex):
             return None
-        answers = route.write(root.restore(ifindex, edit.earlier))
-        refused = next((one for one in answers if one is not None), None)
-        if answers[0] is not None and answers[0].code not in _ABSENT:
+        top, *below = route.write(root.restore(ifindex, edit.earlier))
+        if top is not None:
             route.write([wire.delete_root(ifindex)])
         self._tools.state.delete(document_name(edit.device))
-        return refused if refused is not None and refused.code not in _ABSENT else None
+        return next((one for one in (top, *below) if one is not None), None)
 
     def _has_our_root(self, ifindex: int) -> bool:
         try:
