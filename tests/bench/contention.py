@@ -17,7 +17,7 @@ from tests.bench.shapers import SHAPERS, Case
 PODS = {"web": Level.L0, "api": Level.L1, "batch": Level.L2}
 _BEFORE_S, _SETTLE_S, _MEASURE_S = 1.0, 1.0, 4.0
 _ONSET_S, _PAUSE_S = 2.0, 0.7
-_FINE_S = 0.02
+_FINE_S, _STEP_S = 0.02, 0.05
 _DATA_BYTES = 10_000
 """More than a connection's first handshake: data has begun to arrive."""
 
@@ -98,7 +98,7 @@ def _onset(rig: Rig, traffic: Traffic, congestion: str, shares: Mapping[str, flo
         series = meter.stop()
     flow.stop()
     start_s = arrival_s(series, "web")
-    settled = settled_after_s(series, shares, start_s=start_s, end_s=start_s + _ONSET_S, step_s=_FINE_S / 2)
+    settled = settled_after_s(series, shares, start_s=start_s, end_s=start_s + _ONSET_S, step_s=_STEP_S)
     return float("inf") if settled is None else settled
 
 
