@@ -5,7 +5,8 @@ import json
 import select
 import socket
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from urllib.parse import quote
@@ -15,7 +16,7 @@ import structlog
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from netqos.observe.http import HttpError, Request, Response, Router, parse_target
+from netqos.observe.http import Handler, HttpError, Request, Response, Router, parse_target
 from netqos.observe.httpserver import HttpServer, Limits
 from tests.unit.observe.sample import DECISION, SampleAgent
 from tests.unit.observe.serving import QUICK, Answer, ask, parse, serving, talk, until
@@ -294,6 +295,21 @@ async def test_a_stream_sends_a_line_a_tick_and_ends_with_its_reader() -> None:
         await until(lambda: agent.readers == 0)
 
 
+@asynccontextmanager
+async def over_tcp(handler: Handler) -> AsyncIterator[tuple[HttpServer, int]]:
+    """A server on a TCP port, and the port."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        server = HttpServer("test", handler, limits=QUICK)
+        task = asyncio.create_task(server.serve(listener))
+        await asyncio.sleep(0.05)
+        try:
+            yield server, listener.getsockname()[1]
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+
 async def test_a_slow_reader_of_a_stream_is_dropped_while_others_go_on() -> None:
     async def endless() -> AsyncGenerator[bytes, None]:
         while True:
@@ -303,22 +319,31 @@ async def test_a_slow_reader_of_a_stream_is_dropped_while_others_go_on() -> None
     async def handler(request: Request) -> Response:
         return Response(parts=endless()) if request.path == ("stream",) else Response(body=b"ok")
 
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port = listener.getsockname()[1]
-        server = HttpServer("test", handler, limits=QUICK)
-        task = asyncio.create_task(server.serve(listener))
-        await asyncio.sleep(0.05)
+    async with over_tcp(handler) as (server, port):
         _, writer = await asyncio.open_connection("127.0.0.1", port, limit=1024)
         writer.write(b"GET /stream HTTP/1.1\r\nHost: n\r\n\r\n")
         _, other = await asyncio.open_connection("127.0.0.1", port)
         await until(lambda: server.connections == 2)
         other.close()
         await until(lambda: server.connections == 0)
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
         writer.transport.abort()
         await asyncio.gather(writer.wait_closed(), return_exceptions=True)
+
+
+async def test_a_refusal_is_heard_by_a_client_that_goes_on_sending() -> None:
+    async def handler(_request: Request) -> Response:
+        return Response(body=b"ok")
+
+    sent = b"PUT / HTTP/1.1\r\nHost: n\r\nContent-Length: 400000\r\n\r\n" + b"x" * 400_000
+    async with over_tcp(handler) as (_, port):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        for start in range(0, len(sent), 50_000):
+            writer.write(sent[start : start + 50_000])
+            await asyncio.sleep(0.005)
+        raw = await reader.read()
+        writer.close()
+        await asyncio.gather(writer.wait_closed(), return_exceptions=True)
+    assert parse(raw).error["code"] == "body-too-large"
 
 
 async def test_there_are_only_so_many_streams() -> None:

@@ -5,6 +5,7 @@ import os
 import socket
 import stat
 import tempfile
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -70,7 +71,32 @@ def test_a_daemon_whose_queue_is_full_is_alive(folder: Path) -> None:
         one.close()
 
 
-def test_of_many_that_start_together_one_gets_the_socket(folder: Path) -> None:
+def test_the_socket_is_never_open_to_everybody_not_even_for_a_moment(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    modes = []
+
+    def chmod(path: Path, mode: int) -> None:
+        modes.append(stat.S_IMODE(path.stat().st_mode))
+
+    monkeypatch.setattr(Path, "chmod", chmod)
+    before = os.umask(0)
+    try:
+        UnixListener(folder / "s").close()
+    finally:
+        os.umask(before)
+    assert modes == [0o660]
+
+
+def test_of_many_that_start_together_one_gets_the_socket(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def hesitating(found: Path) -> bool:
+        result = answers(found)
+        time.sleep(0.02)
+        return result
+
+    monkeypatch.setattr("netqos.observe.listen.answers", hesitating)
     path = folder / "s"
     stale = socket.socket(socket.AF_UNIX)
     stale.bind(str(path))

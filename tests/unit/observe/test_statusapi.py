@@ -70,6 +70,7 @@ async def test_status_has_the_contracts_shape_with_truthful_enforcement() -> Non
         "pods": 1,
         "enforced": True,
     }
+    assert [tx["levels"][name]["rate_bps"] for name in ("L0", "L1", "L2")] == [612 * M, 201_500_000, 98 * M]
     assert [tx["levels"][name]["pods"] for name in ("L0", "L1", "L2")] == [1, 1, 2]
     assert (tx["enforced_by"], tx["not_enforced"]) == (["tc"], "")
     assert [rx["levels"][name]["enforced"] for name in ("L0", "L1", "L2")] == [False] * 3
