@@ -120,7 +120,9 @@ class Supervisor:
         tasks.create_task(self._host.follow(parts.world, self._looked_for), name="host")
         tasks.create_task(self._follow_configuration(), name="configuration")
         tasks.create_task(self._remember(), name="memory")
-        tasks.create_task(serve_status(self._listener, self._agent, clock), name="status")
+        tasks.create_task(
+            serve_status(self._listener, self._agent, clock, recorder=parts.recorder), name="status"
+        )
         if settings.metrics_listen is not None:
             tasks.create_task(
                 serve_metrics(

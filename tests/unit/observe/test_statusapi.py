@@ -17,10 +17,12 @@ from netqos.errors import Fatal, NetqosError, Rejected, Retryable, Unsupported
 from netqos.model.ids import PodUid, workload_uid
 from netqos.model.levels import Level
 from netqos.observe.http import HttpError, Request
+from netqos.observe.recorder import Recorder
 from netqos.observe.requests import override_request
-from netqos.observe.statusapi import require_root
+from netqos.observe.statusapi import StatusApi, require_root
 from netqos.observe.view import OverrideRequest
 from tests.unit.observe.sample import (
+    CLOCK,
     CRUNCH,
     DB,
     DESIRED,
@@ -336,6 +338,20 @@ async def test_a_body_of_the_wrong_form_is_400_and_names_the_field(body: str, co
     assert (answer.status, answer.error["code"]) == (400, code)
     assert part in answer.error["problems"][0]
     assert agent.requests == []
+
+
+async def test_rejected_requests_are_counted() -> None:
+    recorder = Recorder()
+    router = StatusApi(SampleAgent(), CLOCK, recorder).router()
+    bodies = [b"", b'{"level": "l9", "ttl": 1}', b'{"level": "l1", "ttl": 1}']
+    outcomes = []
+    for body in bodies:
+        request = Request(method="PUT", path=("v1", "overrides", WEB), body=body, peer_uid=0)
+        try:
+            outcomes.append((await router(request)).status)
+        except HttpError as problem:
+            outcomes.append(problem.status)
+    assert (outcomes, recorder.read().rejected["invalid-override"]) == ([400, 422, 200], 2)
 
 
 async def test_two_wrong_fields_are_two_problems() -> None:
