@@ -194,3 +194,31 @@ with Rig(pods=("web",)) as rig:
         [*as_nobody(), sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False
     )
     assert (done.stdout, done.stderr) == ("1\n", "")
+
+
+def test_what_a_killed_owner_in_a_user_namespace_ran_ends_with_it() -> None:
+    script = """
+import time
+from netqos.testing.netns import Rig, reexec_in_user_namespace
+reexec_in_user_namespace()
+with Rig(pods=("web",)) as rig:
+    sleeper = rig.pod("web").popen(["sleep", "1000"])
+    call = rig.node.fork(time.sleep, 1000)
+    while len([*rig.pod("web").pids(), *rig.node.pids()]) < 2:
+        time.sleep(0.01)
+    print(sleeper.pid, call.pid, flush=True)
+    time.sleep(1000)
+"""
+    before = {"PATH": os.environ["PATH"], "NETQOS_IN_USER_NAMESPACE": "1"} if not as_nobody() else None
+    owner = subprocess.Popen(
+        [*as_nobody(), sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, env=before
+    )
+    assert owner.stdout is not None
+    with owner.stdout:
+        pids = [int(word) for word in owner.stdout.readline().split()]
+    owner.kill()
+    owner.wait(timeout=20)
+    end_s = time.monotonic() + 10
+    while any(Path(f"/proc/{pid}").exists() for pid in pids) and time.monotonic() < end_s:
+        time.sleep(0.01)
+    assert not [pid for pid in pids if Path(f"/proc/{pid}").exists()]

@@ -19,15 +19,14 @@ import re
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, ParamSpec, TypeVar
 
-from netqos.errors import Unsupported
 from netqos.testing.processes import Call, run_tool, tool_environment
+from netqos.testing.usernamespace import must_end_with_us
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -35,7 +34,7 @@ T = TypeVar("T")
 _FOLDER = Path("/run/netns")
 _NAME = re.compile(r"nq-(?P<pid_space>\d+)-(?P<pid>\d+)-(?P<start>\d+)-\d+-.+")
 _CLONE_NEWNET = 0x40000000  # include/uapi/linux/sched.h
-_REEXECUTED = "NETQOS_IN_USER_NAMESPACE"
+_PR_SET_PDEATHSIG = 1  # include/uapi/linux/prctl.h
 _numbers = itertools.count()
 
 # Mounted aside and moved over /sys last, so that there is no moment without /sys. Where the kernel refuses (some
@@ -76,7 +75,8 @@ class Namespace:
 
     def command(self, argv: Sequence[str], *, own_sysfs: bool = False) -> list[str]:
         """The command line that runs `argv` inside; the process keeps its pid through all of it."""
-        inside = ["nsenter", f"--net={self.path}", "--"]
+        guard = ["setpriv", "--pdeathsig", "KILL"] if must_end_with_us() else []
+        inside = [*guard, "nsenter", f"--net={self.path}", "--"]
         if own_sysfs:
             self._aside = self._aside or make_folder("sys")
             inside += ["unshare", "--mount", "--propagation", "private", "--"]
@@ -118,6 +118,8 @@ class Namespace:
         """Start a function in a forked child inside; its result is fetched later."""
 
         def work() -> T:
+            if must_end_with_us():
+                _libc().prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
             with self.path.open("rb") as there:
                 _enter(there.fileno())
             return function(*args, **kwargs)
@@ -172,33 +174,12 @@ def sweep() -> tuple[str, ...]:
     return removed
 
 
-def can_make_namespaces() -> bool:
-    """Whether this process may make network namespaces as it is."""
-    return run_tool(["unshare", "--net", "--mount", "true"], check=False).returncode == 0
-
-
-def reexec_in_user_namespace() -> None:
-    """Return where namespaces can be made; else run this very command again as root of a user namespace.
-
-    There /run is an empty tmpfs, since `ip netns` keeps its names in it. `Unsupported` where neither is allowed.
-    """
-    if can_make_namespaces():
-        return
-    refused = run_tool(["unshare", "-Urnm", "true"], check=False)
-    if refused.returncode != 0 or os.environ.get(_REEXECUTED):
-        raise Unsupported(
-            f"neither root nor user namespaces are allowed here: {refused.stderr.strip()}",
-            hint="run it as root, or allow user namespaces (sysctl user.max_user_namespaces, "
-            "kernel.unprivileged_userns_clone, kernel.apparmor_restrict_unprivileged_userns)",
-        )
-    script = 'mount -t tmpfs tmpfs /run && ip link set lo up && exec "$@"'
-    again = ["unshare", "-Urnm", "sh", "-c", script, "sh", sys.executable, *sys.orig_argv[1:]]
-    os.execvpe(again[0], again, {**tool_environment(), _REEXECUTED: "1"})  # noqa: S606 - no shell is wanted
+def _libc() -> ctypes.CDLL:
+    return ctypes.CDLL(None, use_errno=True)
 
 
 def _enter(descriptor: int) -> None:
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.setns(descriptor, _CLONE_NEWNET) != 0:
+    if _libc().setns(descriptor, _CLONE_NEWNET) != 0:
         code = ctypes.get_errno()
         raise OSError(code, f"setns: {os.strerror(code)}")
 

@@ -22,14 +22,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self
 
-from netqos.testing.namespaces import (
-    Namespace,
-    can_make_namespaces,
-    make_folder,
-    reexec_in_user_namespace,
-    sweep,
-)
+from netqos.testing.namespaces import Namespace, make_folder, sweep
 from netqos.testing.processes import Call, CommandFailed, run_tool
+from netqos.testing.usernamespace import can_make_namespaces, reexec_in_user_namespace
 
 __all__ = [
     "Call",

@@ -1,0 +1,44 @@
+"""Network namespaces without root: the same command again, as root of a user namespace."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from netqos.errors import Unsupported
+from netqos.testing.processes import run_tool, tool_environment
+
+_REEXECUTED = "NETQOS_IN_USER_NAMESPACE"
+
+
+def can_make_namespaces() -> bool:
+    """Whether this process may make network namespaces as it is."""
+    return run_tool(["unshare", "--net", "--mount", "true"], check=False).returncode == 0
+
+
+def reexec_in_user_namespace() -> None:
+    """Return where namespaces can be made; else run this very command again as root of a user namespace.
+
+    There /run is an empty tmpfs, since `ip netns` keeps its names in it. `Unsupported` where neither is allowed.
+    """
+    if can_make_namespaces():
+        return
+    refused = run_tool(["unshare", "-Urnm", "true"], check=False)
+    if refused.returncode != 0 or os.environ.get(_REEXECUTED):
+        raise Unsupported(
+            f"neither root nor user namespaces are allowed here: {refused.stderr.strip()}",
+            hint="run it as root, or allow user namespaces (sysctl user.max_user_namespaces, "
+            "kernel.unprivileged_userns_clone, kernel.apparmor_restrict_unprivileged_userns)",
+        )
+    script = 'mount -t tmpfs tmpfs /run && ip link set lo up && exec "$@"'
+    again = ["unshare", "-Urnm", "sh", "-c", script, "sh", sys.executable, *sys.orig_argv[1:]]
+    os.execvpe(again[0], again, {**tool_environment(), _REEXECUTED: "1"})  # noqa: S606 - no shell is wanted
+
+
+def must_end_with_us() -> bool:
+    """Whether no later sweep can find what a killed owner leaves: its names are in a /run of its own.
+
+    Then the kernel kills its processes. Not so elsewhere, as it would do that at the end of the thread that started
+    them already (prctl(2), PR_SET_PDEATHSIG).
+    """
+    return _REEXECUTED in os.environ
