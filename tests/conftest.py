@@ -14,6 +14,8 @@ import pytest
 
 from tests.features import find
 
+pytest_plugins = ["tests.apiserver.fixtures"]
+
 IN_CI = os.environ.get("CI", "") not in {"", "0", "false"}
 
 # A shared machine stalls now and then: a slow example is no finding, and a failing one must be repeatable.

@@ -1,0 +1,38 @@
+"""`python -m tests.apiserver build | serve`: build the API server of the tests, or run one to play with."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import tempfile
+from pathlib import Path
+
+from tests.apiserver.fixtures import install_crd
+from tests.apiserver.programs import Unavailable, find_programs
+from tests.apiserver.server import ApiServer
+
+
+def main(arguments: list[str]) -> int:
+    if arguments not in (["build"], ["serve"]):
+        print("usage: python -m tests.apiserver build | serve", file=sys.stderr)
+        return 2
+    try:
+        programs = find_programs()
+    except Unavailable as problem:
+        print(problem, file=sys.stderr)
+        return 1
+    if arguments == ["build"]:
+        print(programs)
+        return 0
+    with tempfile.TemporaryDirectory(prefix="netqos-apiserver-") as folder:
+        server = ApiServer(programs, Path(folder) / "data")
+        server.start()
+        install_crd(server.admin)
+        print(f"export KUBECONFIG={server.access.kubeconfig}", flush=True)
+        signal.sigwait({signal.SIGINT, signal.SIGTERM})
+        server.close()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
