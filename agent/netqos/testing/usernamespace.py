@@ -9,6 +9,7 @@ from netqos.errors import Unsupported
 from netqos.testing.processes import run_tool, tool_environment
 
 _REEXECUTED = "NETQOS_IN_USER_NAMESPACE"
+_PREPARE = "mount -t tmpfs tmpfs /run && ip link set lo up"
 
 
 def can_make_namespaces() -> bool:
@@ -23,15 +24,14 @@ def reexec_in_user_namespace() -> None:
     """
     if can_make_namespaces():
         return
-    refused = run_tool(["unshare", "-Urnm", "true"], check=False)
+    refused = run_tool(["unshare", "-Urnm", "sh", "-c", _PREPARE], check=False)
     if refused.returncode != 0 or os.environ.get(_REEXECUTED):
         raise Unsupported(
             f"neither root nor user namespaces are allowed here: {refused.stderr.strip()}",
             hint="run it as root, or allow user namespaces (sysctl user.max_user_namespaces, "
             "kernel.unprivileged_userns_clone, kernel.apparmor_restrict_unprivileged_userns)",
         )
-    script = 'mount -t tmpfs tmpfs /run && ip link set lo up && exec "$@"'
-    again = ["unshare", "-Urnm", "sh", "-c", script, "sh", sys.executable, *sys.orig_argv[1:]]
+    again = ["unshare", "-Urnm", "sh", "-c", f'{_PREPARE} && exec "$@"', "sh", sys.executable, *sys.orig_argv[1:]]
     os.execvpe(again[0], again, {**tool_environment(), _REEXECUTED: "1"})  # noqa: S606 - no shell is wanted
 
 
