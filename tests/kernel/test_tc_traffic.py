@@ -191,7 +191,7 @@ async def test_levels_get_their_guarantees_and_the_host_its_way() -> None:
 
 async def test_the_grip_counts_what_passed_and_moves_only_the_ceiling() -> None:
     with shaped_node("web") as node:
-        await node.bring(node.node(node.pod("web", Level.L0)))
+        await node.bring(node.node(node.pod("web", Level.L2)))
         path = node.backend.fast_path()
         assert path is not None
         assert path.lends
@@ -199,7 +199,7 @@ async def test_the_grip_counts_what_passed_and_moves_only_the_ceiling() -> None:
         assert first.unit == Unit(Direction.TX, IfName("up0"))
         node.rig.pod("web").call(send, node.rig.wire.address, 50, size=958)
         (second,) = path.sample()
-        assert second.level_bytes.l0 - first.level_bytes.l0 == 50_000
+        assert second.level_bytes.l2 - first.level_bytes.l2 == 50_000
         assert first.device_bytes is not None
         assert second.device_bytes is not None
         assert second.device_bytes - first.device_bytes >= 50_000

@@ -1,0 +1,333 @@
+"""Layout and plan on a model of the kernel: they converge, keep handles, keep order, and touch only what is ours."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from netqos.model.desired import NOTHING, DesiredState
+from netqos.model.ids import CgroupPath
+from netqos.model.levels import Level
+from netqos.model.plan import Plan, Verb
+from netqos.model.rules import Rule
+from netqos.testing import states
+from netqos.testing.states import G, M
+from netqos.testing.strategies import desired_states
+from netqos_tc import changes, describe, numbers
+from netqos_tc.classify import CRITICAL_OWNER, owner_of
+from netqos_tc.fast import with_ceiling
+from netqos_tc.layout import Facilities, lay_out
+from netqos_tc.observed import TcObserved
+from netqos_tc.options import Options
+from netqos_tc.root import Root
+from netqos_tc.spec import (
+    ClassKey,
+    ClassSpec,
+    ElementKey,
+    ElementMap,
+    ElementSpec,
+    FilterKey,
+    QueueKey,
+    RootKey,
+    TableKey,
+)
+from tests.unit.netqos_tc.tckernel import ModelKernel
+
+UP = states.uplink(index=2)
+WEB = states.pod("prod/web", Level.L0, addresses=("10.88.0.10", "fd00:88::10"))
+
+
+def kernel() -> ModelKernel:
+    return ModelKernel({2: Root(kind="noqueue", handle=0), 3: Root(kind="mq", handle=0)})
+
+
+def plan(desired: DesiredState, observed: TcObserved) -> Plan:
+    layout = lay_out(desired, observed, Options(), Facilities())
+    names = describe.Names(devices={2: "up0", 3: "up1"}, workloads=layout.workloads)
+    operations = changes.operations(layout.specs, observed, names, complete=desired.complete)
+    return Plan(backend="tc", operations=operations, findings=layout.findings)
+
+
+def bring(model: ModelKernel, desired: DesiredState) -> Plan:
+    made = plan(desired, model.observe())
+    model.apply(made.operations)
+    return made
+
+
+def leaf_of(model: ModelKernel, pod: str) -> int:
+    owner = owner_of(states.pod_uid(pod))
+    (minor,) = {
+        one.minor for one in model.specs.values() if isinstance(one, ElementSpec) and one.owner == owner
+    }
+    return minor
+
+
+# ---------------------------------------------------------------- for any states
+
+
+@settings(max_examples=40)
+@given(st.lists(desired_states(UP), min_size=1, max_size=4))
+def test_one_pass_is_enough_from_anywhere_to_anywhere(sequence: list[DesiredState]) -> None:
+    model = kernel()
+    for desired in (*sequence, NOTHING):
+        bring(model, desired)
+        assert not plan(desired, model.observe())
+    assert model.specs == {}
+    assert model.saved == {}
+
+
+@settings(max_examples=40)
+@given(desired_states(UP), st.randoms())
+def test_the_order_of_what_is_asked_for_does_not_matter(desired: DesiredState, random: Random) -> None:
+    pods = list(desired.pods)
+    random.shuffle(pods)
+    one, other = kernel(), kernel()
+    bring(one, desired)
+    bring(other, replace(desired, pods=tuple(pods)))
+    assert one.specs == other.specs
+
+
+@settings(max_examples=40)
+@given(desired_states(UP), desired_states(UP))
+def test_an_incomplete_state_only_adds(first: DesiredState, second: DesiredState) -> None:
+    model = kernel()
+    bring(model, first)
+    before = dict(model.specs)
+    made = bring(model, states.incomplete(second))
+    assert {operation.verb for operation in made.operations} <= {Verb.CREATE}
+    assert {key: spec for key, spec in model.specs.items() if key in before} == before
+    assert not plan(states.incomplete(second), model.observe())
+
+
+@settings(max_examples=40)
+@given(desired_states(UP))
+def test_what_somebody_removed_comes_back_and_leaves_keep_their_numbers(desired: DesiredState) -> None:
+    model = kernel()
+    bring(model, desired)
+    before = dict(model.specs)
+    remembered = {one.owner: one.minor for one in before.values() if isinstance(one, ElementSpec)}
+    model.specs = {
+        key: spec for key, spec in before.items() if not isinstance(key, TableKey | ElementKey | FilterKey)
+    }
+    model.apply(plan(desired, model.observe(remembered=remembered)).operations)
+    assert model.specs == before
+
+
+@settings(max_examples=40)
+@given(desired_states(UP))
+def test_operations_say_what_they_are_for(desired: DesiredState) -> None:
+    model = kernel()
+    for state in (desired, NOTHING):
+        for operation in bring(model, state).operations:
+            assert operation.subject
+            assert operation.detail
+            assert "None" not in operation.detail
+
+
+# ---------------------------------------------------------------- moving and numbering
+
+
+def test_a_pod_that_changes_its_level_gets_a_new_leaf_before_the_old_one_goes() -> None:
+    model = kernel()
+    bring(model, states.node((WEB,), uplinks=(UP,)))
+    old = leaf_of(model, "prod/web")
+    made = bring(model, states.node((replace(WEB, level=Level.L2),), uplinks=(UP,)))
+    new = leaf_of(model, "prod/web")
+    assert new != old
+    order = [(one.verb, one.payload.key) for one in made.operations if isinstance(one.payload, changes.Edit)]
+    created = order.index((Verb.CREATE, ClassKey(2, new)))
+    moved = [order.index((Verb.CHANGE, key)) for _verb, key in order if isinstance(key, ElementKey)]
+    deleted = order.index((Verb.DELETE, ClassKey(2, old)))
+    assert len(moved) == 2
+    assert created < min(moved) <= max(moved) < deleted
+
+
+def test_a_new_limit_changes_the_leaf_in_its_place() -> None:
+    model = kernel()
+    bring(model, states.node((WEB,), uplinks=(UP,)))
+    made = bring(
+        model, states.node((replace(WEB, limits_bps=replace(WEB.limits_bps, tx=20 * M)),), uplinks=(UP,))
+    )
+    leaf = ClassKey(2, leaf_of(model, "prod/web"))
+    edits = [one.payload for one in made.operations if isinstance(one.payload, changes.Edit)]
+    assert {edit.key for edit in edits} == {leaf, QueueKey(2, leaf.minor)}
+    assert [one.verb for one in made.operations] == [Verb.CHANGE, Verb.CHANGE]
+    spec = model.specs[leaf]
+    assert isinstance(spec, ClassSpec)
+    assert spec.ceil == 2_500_000
+
+
+def test_a_restart_finds_the_same_numbers_even_where_hashes_collide() -> None:
+    model = kernel()
+    addresses = [f"10.1.{number // 250}.{number % 250}" for number in range(600)]
+    many = tuple(states.pod(f"ns/{address}", addresses=(address,)) for address in addresses)
+    bring(model, states.node(many, uplinks=(UP,)))
+    used = [spec.minor for spec in model.specs.values() if isinstance(spec, ElementSpec)]
+    assert len(set(used)) == 600
+    assert not plan(states.node(many[::-1], uplinks=(UP,)), model.observe())
+    fewer = states.node(many[50:], uplinks=(UP,))
+    bring(model, fewer)
+    bring(model, states.node(many, uplinks=(UP,)))
+    assert not plan(states.node(many, uplinks=(UP,)), model.observe())
+
+
+def test_two_uplinks_have_the_same_leaves() -> None:
+    model = kernel()
+    other = states.uplink("up1", index=3, tx_bps=200 * M)
+    desired = states.node((WEB,), uplinks=(UP, other))
+    bring(model, desired)
+    assert not plan(desired, model.observe())
+    minor = leaf_of(model, "prod/web")
+    total = model.specs[ClassKey(3, numbers.TOTAL)]
+    assert ClassKey(3, minor) in model.specs
+    assert isinstance(total, ClassSpec)
+    assert total.rate == 25_000_000
+    bring(model, replace(desired, uplinks=(UP,)))
+    assert not [key for key in model.specs if changes.device_of(key) == 3]
+
+
+def test_a_pod_known_twice_counts_for_the_first_and_an_odd_address_stops_nobody() -> None:
+    twice = states.pod("ns/twice", Level.L2, addresses=("10.88.0.10",))
+    odd = states.pod(
+        "ns/odd", Level.L2, addresses=("", "not-an-address", "fe80::1%eth0", "0.0.0.0", "10.88.0.9")
+    )
+    mapped = states.pod("ns/mapped", addresses=("::ffff:10.88.0.8",))
+    model = kernel()
+    made = bring(model, states.node((WEB, twice, odd, mapped), uplinks=(UP,)))
+    owners = {key.value: one.owner for key, one in model.observe().elements.items()}
+    assert owners["10.88.0.10"] == WEB.uid
+    assert owners["10.88.0.9"] == odd.uid
+    assert owners["10.88.0.8"] == mapped.uid
+    codes = sorted((one.code, one.subject) for one in made.findings if one.subject.startswith("pod"))
+    assert codes == [*[("bad-address", "pod ns/odd")] * 4, ("claimed-twice", "pod ns/twice")]
+
+
+def test_host_network_pods_are_known_by_their_cgroup_and_never_by_the_nodes_address() -> None:
+    hosted = replace(
+        states.pod("ns/agent", Level.L2, addresses=("198.18.0.2",), host_network=True, cgroup="/a/b/c"),
+        cgroup_id=77,
+    )
+    waiting = states.pod("ns/waiting", Level.L2, host_network=True)
+    deep = replace(states.pod("ns/deep", host_network=True, cgroup="/1/2/3/4/5/6/7"), cgroup_id=78)
+    desired = replace(
+        states.node((hosted, waiting, deep), uplinks=(UP,)),
+        critical_cgroups=((CgroupPath("/system.slice/sshd.service"), 5),),
+    )
+    model = kernel()
+    made = bring(model, desired)
+    assert model.observe().elements == {
+        ElementKey(ElementMap.CG3, 77): ElementSpec(minor=leaf_of(model, "ns/agent"), owner=hosted.uid),
+        ElementKey(ElementMap.CG2, 5): ElementSpec(minor=numbers.CRITICAL, owner=CRITICAL_OWNER),
+    }
+    codes = {(one.code, one.subject) for one in made.findings if one.subject.startswith("pod")}
+    assert codes == {("pending", "pod ns/waiting"), ("not-enforced-cgroup", "pod ns/deep")}
+
+
+def test_what_is_not_enforced_is_said() -> None:
+    pod = replace(
+        WEB, rules=replace(states.NO_RULES, tx=(Rule(matches=()),)), limits_bps=replace(WEB.limits_bps, rx=M)
+    )
+    made = plan(states.node((pod,), uplinks=(UP,)), kernel().observe())
+    codes = {(one.code, one.subject) for one in made.findings}
+    assert codes == {("not-enforced-ingress", "rx"), ("not-enforced-rules", "pod prod/web")}
+
+
+# ---------------------------------------------------------------- what the loop owns, what is off
+
+
+@pytest.mark.parametrize(
+    ("ceil", "is_kept"),
+    [(62_500_000, True), (100_000_000, True), (125_000_000, True), (62_499_999, False), (125_000_001, False)],
+)
+def test_l0s_ceiling_is_the_loops_within_its_range(ceil: int, is_kept: bool) -> None:
+    model = kernel()
+    desired = states.node((WEB,), uplinks=(UP,))
+    bring(model, desired)
+    key = ClassKey(2, numbers.L0)
+    spec = model.specs[key]
+    assert isinstance(spec, ClassSpec)
+    assert (spec.rate, spec.ceil) == (62_500_000, 125_000_000)
+    model.specs[key] = (
+        with_ceiling(spec, ceil * 8, mtu=1500) if ceil > spec.rate else replace(spec, ceil=ceil)
+    )
+    made = plan(desired, model.observe())
+    assert bool([one for one in made.operations if one.subject == "class 4e51:10 on up0"]) is not is_kept
+
+
+def test_off_there_are_no_priorities_and_the_loops_ceiling_is_forgotten() -> None:
+    model = kernel()
+    desired = states.node(
+        (WEB, states.pod("ns/slow", Level.L2, addresses=("10.88.0.12",), tx_bps=M)), uplinks=(UP,)
+    )
+    bring(model, desired)
+    key = ClassKey(2, numbers.L0)
+    spec = model.specs[key]
+    assert isinstance(spec, ClassSpec)
+    model.specs[key] = replace(spec, ceil=70_000_000)
+    bring(model, states.switched_off(desired))
+    levels = [model.specs[ClassKey(2, minor)] for minor in numbers.LEVELS.values()]
+    assert {(one.rate, one.ceil) for one in levels if isinstance(one, ClassSpec)} == {(1000, 125_000_000)}
+    leaves = {model.specs[ClassKey(2, leaf_of(model, name))] for name in ("prod/web", "ns/slow")}
+    assert {one.prio for one in leaves if isinstance(one, ClassSpec)} == {1}
+    assert {one.ceil for one in leaves if isinstance(one, ClassSpec)} == {125_000_000, 125_000}
+
+
+def test_with_an_unknown_total_only_limits_bite() -> None:
+    slow = states.pod("ns/slow", Level.L2, addresses=("10.88.0.12",), tx_bps=M)
+    unknown = states.node(
+        (WEB, slow), uplinks=(states.uplink(index=2, tx_bps=None),), tx=states.direction(None)
+    )
+    model = kernel()
+    bring(model, unknown)
+    spec = model.specs[ClassKey(2, leaf_of(model, "prod/web"))]
+    assert isinstance(spec, ClassSpec)
+    assert spec.ceil == 125 * G
+    bring(model, states.without(unknown, "ns/slow"))
+    assert model.specs == {}
+
+
+def test_a_limit_for_ingress_alone_keeps_the_pod_in_its_level() -> None:
+    model = kernel()
+    pod = states.pod("ns/batch", Level.L2, addresses=("10.88.0.12",), rx_bps=10 * M)
+    bring(model, states.node((pod,), uplinks=(UP,)))
+    spec = model.specs[ClassKey(2, leaf_of(model, "ns/batch"))]
+    assert isinstance(spec, ClassSpec)
+    assert spec.parent == numbers.class_id(numbers.LEVELS[Level.L2])
+    assert spec.ceil == 125_000_000
+
+
+# ---------------------------------------------------------------- roots
+
+
+@pytest.mark.parametrize(
+    ("root", "is_taken"),
+    [
+        (Root(kind="noqueue", handle=0), True),
+        (Root(kind="pfifo_fast", handle=0), True),
+        (Root(kind="fq_codel", handle=0x80010000), True),
+        (Root(kind="fq", handle=0x80010000), True),
+        (Root(kind="fq", handle=0x80010000, has_filters=True), False),
+        (Root(kind="mq", handle=0), True),
+        (Root(kind="htb", handle=0x10000), False),
+        (Root(kind="tbf", handle=0x10000), False),
+        (Root(kind="cake", handle=0x10000), False),
+        (Root(kind="mqprio", handle=0x10000), False),
+        (Root(kind="pfifo", handle=0x10000), False),
+    ],
+)
+def test_which_roots_are_taken_over(root: Root, is_taken: bool) -> None:
+    model = ModelKernel({2: root})
+    made = bring(model, states.node((WEB,), uplinks=(UP,)))
+    assert (RootKey(2) in model.specs) is is_taken
+    assert ("foreign-root-qdisc" in {one.code for one in made.findings}) is not is_taken
+    assert bool(model.specs) is is_taken
+
+
+def test_a_fast_link_is_told_that_htb_has_one_lock() -> None:
+    fast = states.uplink(index=2, tx_bps=100 * G)
+    made = plan(states.node((WEB,), uplinks=(fast,), tx=states.direction(100 * G)), kernel().observe())
+    assert "one-lock" in {one.code for one in made.findings}

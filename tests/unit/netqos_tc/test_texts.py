@@ -1,0 +1,134 @@
+"""Options, names of owners, kept roots, and the table's text."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from netqos.errors import Rejected
+from netqos_tc import classify, options, root
+from netqos_tc.options import Options
+from netqos_tc.root import Child, Root
+from netqos_tc.spec import ElementMap
+
+
+def test_options_in_words() -> None:
+    given_options = {"queue": {"target": "5ms"}, "takeover": ["tbf", "cake"]}
+    assert options.parse(given_options) == Options(queue_ms=5, takeover=frozenset({"tbf", "cake"}))
+    assert options.parse({}) == Options(queue_ms=20)
+
+
+@pytest.mark.parametrize(
+    ("given_options", "problems"),
+    [
+        ({"queues": 1}, ["queues: unknown option"]),
+        ({"queue": {"target": "20"}}, ["queue.target"]),
+        ({"queue": {"target": "0ms"}}, ["queue.target"]),
+        ({"queue": {"target": "1001ms"}}, ["queue.target"]),
+        ({"queue": {"target": 20}}, ["queue.target"]),
+        ({"queue": {"target": "20ms", "kind": "pie"}}, ["queue:"]),
+        ({"queue": "20ms"}, ["queue:"]),
+        ({"takeover": "tbf"}, ["takeover:"]),
+        ({"takeover": ["tbf", 7, "a b"]}, ["takeover[1]", "takeover[2]"]),
+        ({"queue": 1, "takeover": 2, "x": 3}, ["x: unknown option", "queue:", "takeover:"]),
+    ],
+)
+def test_all_that_is_wrong_with_options_is_told_at_once(
+    given_options: dict[str, object], problems: list[str]
+) -> None:
+    with pytest.raises(Rejected) as caught:
+        options.parse(given_options)
+    assert len(caught.value.problems) == len(problems)
+    for told, wanted in zip(caught.value.problems, problems, strict=True):
+        assert told.startswith(wanted)
+        assert "allowed" in told
+
+
+@given(st.text(max_size=300))
+def test_an_owners_name_fits_into_a_comment_and_is_one_pods_alone(uid: str) -> None:
+    owner = classify.owner_of(uid)
+    assert 0 < len(owner.encode()) <= 120
+    assert owner.isprintable()
+    assert owner != classify.CRITICAL_OWNER
+    assert owner == uid or owner.startswith("sha256:")
+
+
+def test_two_long_names_are_two_owners() -> None:
+    assert classify.owner_of("workload:" + "x" * 200) != classify.owner_of("workload:" + "x" * 201)
+    assert classify.owner_of("workload:web") == "workload:web"
+    assert classify.owner_of('workload:"; flush ruleset') != 'workload:"; flush ruleset'
+
+
+def test_the_text_makes_what_the_shape_says() -> None:
+    for cgroups in (True, False):
+        text, spec = classify.setup_text(cgroups=cgroups), classify.table_spec(cgroups=cgroups)
+        for name in spec.maps:
+            assert f"add map inet netqos {name} " in text
+        for chain in spec.chains:
+            assert f"add chain inet netqos {chain.name} " in text
+        made = [line.split(' comment "')[1].rstrip('"') for line in text.splitlines() if "add rule" in line]
+        assert made == [rule.comment for rule in spec.rules]
+        assert classify.has_cgroups(spec) is cgroups
+
+
+def test_a_probe_leaves_nothing_and_never_names_the_real_table() -> None:
+    lines = classify.probe_text(cgroups=True).splitlines()
+    assert lines[-1] == "delete table inet netqos_probe"
+    assert not [line for line in lines if " netqos " in line.partition("comment")[0]]
+
+
+def test_the_deepest_cgroup_is_looked_up_last() -> None:
+    comments = [rule.comment for rule in classify.table_spec(cgroups=True).rules if rule.chain == "output"]
+    assert comments == ["netqos 1 reset", *(f"netqos 1 cg{depth}" for depth in range(1, 7))]
+    assert [classify.cgroup_map(depth) for depth in (0, 1, 6, 7)] == [
+        None,
+        ElementMap.CG1,
+        ElementMap.CG6,
+        None,
+    ]
+
+
+ROOTS = st.builds(
+    Root,
+    kind=st.sampled_from(["mq", "tbf", "fq_codel"]),
+    handle=st.integers(0, 2**32 - 1),
+    options=st.binary(max_size=40),
+    children=st.lists(
+        st.builds(
+            Child,
+            parent=st.integers(0, 2**32 - 1),
+            kind=st.just("fq"),
+            handle=st.integers(1, 2**32 - 1),
+            options=st.binary(max_size=9),
+        ),
+        max_size=3,
+    ).map(tuple),
+)
+
+
+@given(ROOTS)
+def test_a_root_is_kept_and_read_back(kept: Root) -> None:
+    assert root.from_document(root.to_document(kept)) == kept
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        None,
+        [],
+        "mq",
+        {},
+        {"kind": "mq", "handle": "1", "options": "", "children": []},
+        {"kind": "mq", "handle": 1, "options": "zz", "children": []},
+        {"kind": "mq", "handle": 1, "options": "", "children": [{}]},
+        {
+            "kind": "mq",
+            "handle": 1,
+            "options": "",
+            "children": [{"parent": 1, "kind": "fq", "handle": 1, "options": "0"}],
+        },
+    ],
+)
+def test_a_damaged_document_is_none(document: object) -> None:
+    assert root.from_document(document) is None
