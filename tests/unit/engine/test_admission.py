@@ -99,6 +99,10 @@ def test_minima_stay_within_the_pods_limit() -> None:
     assert [(one.code, one.subject) for one in admitted.findings] == [("minimum-above-limit", "pod p/a")]
 
 
+def test_minima_may_fill_the_pods_limit() -> None:
+    assert tx([ask("a", Level.L1, minimum(30), minimum(20), limit=50)]) == Admitted(rules={}, findings=())
+
+
 @pytest.mark.parametrize("bands", [None, BANDS])
 def test_without_a_guarantee_there_is_no_minimum(bands: PerLevel[Band] | None) -> None:
     admitted = tx([ask("a", Level.L2, minimum(5))], bands)

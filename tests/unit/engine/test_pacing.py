@@ -102,6 +102,7 @@ def test_the_third_within_a_minute_waits_from_the_moment_it_is_wanted() -> None:
     assert backoff.held(1.0) == {}
     assert not repair(backoff, 40.0)
     assert backoff.held(40.0) == {"class 4e51:10 on up0": 50.0}
+    assert backoff.held(50.0) == {}
     assert repair(backoff, 50.0)
     assert backoff.held(50.0) == {}
 

@@ -86,6 +86,14 @@ def test_namespaces_may_use_what_their_rule_says() -> None:
     )
 
 
+@pytest.mark.parametrize(("ranges", "allowed"), [((), "none"), (((8, 8), (10, 12)), "8-8 or 10-12")])
+def test_what_would_be_allowed_is_said(ranges: tuple[tuple[int, int], ...], allowed: str) -> None:
+    settings = replace(SETTINGS, namespaces=(NamespaceRule(match=("*",), dscp=ranges),))
+    _, view = only(composed([ruled("prod/a", item(dscp=9))], settings=settings))
+    [finding] = view.findings
+    assert finding.message == f"egress[0]: dscp 9 is not allowed in namespace prod; allowed: {allowed}"
+
+
 def test_a_workloads_rules_are_matched_by_its_name() -> None:
     rules = PerDirection(tx=(Rule(matches=(LAN,), minimum_bps=1 * M),), rx=())
     facts = workload("web", direct_rules=rules)

@@ -177,6 +177,14 @@ def test_where_contention_starts(rates: Rates, waits: bool, contention: bool) ->
     assert Link(LENDING).decide(rates, waits=waits).contention is contention
 
 
+@pytest.mark.parametrize(
+    ("rates", "waits", "contention"), [((950, 0, 0), False, True), ((900, 0, 0), True, False)]
+)
+def test_the_thresholds_themselves(rates: Rates, waits: bool, contention: bool) -> None:
+    # a sixteenth of a second is exact in binary
+    assert Link(LENDING).decide(rates, waits=waits, after_s=0.0625).contention is contention
+
+
 def test_contention_ends_after_a_whole_hold_under_the_lower_threshold() -> None:
     link = Link(LENDING)
     assert link.decide((990, 0, 0)).contention

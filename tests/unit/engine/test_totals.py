@@ -107,6 +107,11 @@ def test_a_total_under_ten_megabits_is_rejected(small: int) -> None:
     assert [(one.code, one.severity) for one in found.findings] == [("total-too-small", Severity.ERROR)]
 
 
+def test_ten_megabits_are_enough() -> None:
+    found = totals(replace(NOWHERE, bandwidth=PerDirection(tx=10 * M, rx=11 * M)))
+    assert (tx(found), found.findings) == ((10 * M, "file"), ())
+
+
 def test_a_rejected_total_keeps_the_last_good_one_of_its_source() -> None:
     small = slo(total=PerDirection(tx=1000, rx=1000))
     last: Last = PerDirection(tx=(2 * G, "nodeslo"), rx=(3 * G, "nic"))
