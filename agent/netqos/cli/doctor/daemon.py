@@ -33,7 +33,9 @@ def configuration(path: Path) -> tuple[list[Check], Settings]:
             fail("configuration", problem.message, f"netqosd --check-config --config {path}"),
         ], Settings()
     if note:
-        return [warn("configuration", note, "every key is explained in the source's systemd/netqos.yaml")], settings
+        return [
+            warn("configuration", note, "every key is explained in the source's systemd/netqos.yaml")
+        ], settings
     return [ok("configuration", f"{path} is right")], settings
 
 
