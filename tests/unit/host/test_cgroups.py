@@ -49,6 +49,31 @@ def test_the_hierarchy_is_told_by_what_is_mounted(tmp_path: Path, mode: str, exp
     assert str(found).replace(str(host.cgroup), "/R") == str(expected)
 
 
+def test_v1_without_a_tree_of_systemds_own(tmp_path: Path) -> None:
+    host = FakeHost(tmp_path, "v1")
+    mounts = host.proc / "self/mountinfo"
+    mounts.write_text(
+        mounts.read_text().replace("name=systemd", "memory").replace("/systemd rw", "/memory rw")
+    )
+    found = detect(host.cgroup, proc_root=host.proc)
+    assert (found.mode, found.tree) == (Mode.LEGACY, None)
+    cgroups = host.cgroups()
+    assert (cgroups.unit("nginx"), cgroups.locate(NGINX), cgroups.pod(UID)) == (None, None, None)
+
+
+def test_of_two_mounts_at_one_place_the_later_counts(host: FakeHost) -> None:
+    with (host.proc / "self/mountinfo").open("a") as mounts:
+        mounts.write("garbage\n9 1 0:9 / - x\n")
+        mounts.write(f"9 1 0:9 / {str(host.cgroup).replace(' ', chr(92) + '040')} rw - tmpfs tmpfs rw\n")
+    assert detect(host.cgroup, proc_root=host.proc).mode is Mode.NONE
+
+
+def test_a_tree_that_is_mounted_from_below_its_root_is_a_part(host: FakeHost) -> None:
+    mounts = host.proc / "self/mountinfo"
+    mounts.write_text(mounts.read_text().replace("0:2 / ", "0:2 /docker/0a1b "))
+    assert not detect(host.cgroup, proc_root=host.proc).is_whole
+
+
 def test_a_link_to_the_tree_is_the_tree(host: FakeHost, tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(host.cgroup)
     assert detect(tmp_path / "link", proc_root=host.proc).mode is Mode.UNIFIED
@@ -195,7 +220,7 @@ def test_of_two_trees_the_one_with_processes_counts(host: FakeHost) -> None:
     assert cgroups.pod(UID) == used
 
 
-@pytest.mark.parametrize("uid", ["../../x", "a/b", "."])
+@pytest.mark.parametrize("uid", ["../../x", "a/b", ".", "..", "/x"])
 def test_a_hostile_uid_finds_nothing(host: FakeHost, uid: str) -> None:
     host.make("/kubepods/podx", "/x")
     assert host.cgroups().pod(PodUid(uid)) is None

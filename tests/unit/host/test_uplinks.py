@@ -126,6 +126,14 @@ def test_a_link_that_is_down_has_no_speed(flags: int) -> None:
     assert selection.findings == ()
 
 
+def test_people_are_told_why_a_speed_is_unknown() -> None:
+    found = select([candidate(link("eth0", 2), speed=-1), candidate(link("up0", 3, kind="veth"))], [])
+    assert [one.message for one in found.findings] == [
+        "the driver reports -1 Mbit/s, so it is unknown",
+        "the driver reports 25000 Mbit/s, as any veth device does",
+    ]
+
+
 @pytest.mark.parametrize(("kind", "speed"), [("veth", 10_000), ("bridge", 10_000), ("tun", 10)])
 def test_a_constant_of_the_driver_is_no_speed(kind: str, speed: int) -> None:
     selection = select([candidate(link("up0", 2, kind=kind), speed=speed)], [])
@@ -179,6 +187,14 @@ def test_traffic_is_shaped_in_one_place_only(one: Link, other: Link, is_turned: 
     selection = select([first, second], [])
     assert names(selection) == [first.link.name]
     assert ("uplinks-stacked", second.link.name) in codes(selection)
+
+
+def test_a_bond_and_a_nic_beside_it_have_nothing_in_common() -> None:
+    nic = link("eth9", 9)
+    both = [candidate(BOND, ETH0, ETH1, nic), candidate(nic, BOND, ETH0, ETH1)]
+    assert names(select(both, [])) == ["bond0", "eth9"]
+    assert both[0].carriers == (2, 3)
+    assert both[1].carriers == ()
 
 
 def test_one_device_under_two_names_is_one_uplink() -> None:

@@ -146,10 +146,11 @@ def test_libraries_and_uncaught_exceptions_come_out_the_same_way(pipe: Pipe) -> 
 def test_the_journal_gets_priorities(pipe: Pipe, monkeypatch: pytest.MonkeyPatch) -> None:
     found = os.fstat(pipe.writer)
     monkeypatch.setenv("JOURNAL_STREAM", f"{found.st_dev}:{found.st_ino}")
-    with _installed(Logs(LogSettings(), descriptor=pipe.writer)):
-        get_logger("netqos").warning("one")
-        get_logger("netqos").error("two")
-    assert [line[:4] for line in pipe.read().splitlines()] == [b"<4>{", b"<3>{"]
+    with _installed(Logs(LogSettings(level="debug"), descriptor=pipe.writer)):
+        logger = get_logger("netqos")
+        for speak in (logger.debug, logger.info, logger.warning, logger.error, logger.critical):
+            speak("event")
+    assert [line[:4] for line in pipe.read().splitlines()] == [b"<7>{", b"<6>{", b"<4>{", b"<3>{", b"<2>{"]
 
 
 def test_a_terminal_gets_text() -> None:
@@ -231,6 +232,7 @@ def test_values_that_json_does_not_know() -> None:
         "colour": Colour.RED,
         "nan": float("nan"),
         "list": [1, "two"],
+        "deep": [float("nan")],
         "odd": {(1, 2): 3},
         "bad": Unshowable(),
         "long": "y" * (MOST_CHARACTERS + 5),
@@ -243,6 +245,7 @@ def test_values_that_json_does_not_know() -> None:
         "colour": "Colour.RED",
         "nan": "nan",
         "list": [1, "two"],
+        "deep": "[nan]",
         "odd": "{(1, 2): 3}",
         "bad": "<Unshowable that cannot be shown: RuntimeError>",
         "long": "y" * MOST_CHARACTERS + "...(5 characters left out)",
