@@ -8,10 +8,12 @@ from pathlib import Path
 
 from netqos.backend import Backend, Capabilities
 from netqos.engine.steer import LoopPolicy
+from netqos.engine.totals import ANNOTATION
 from netqos.host.clock import Clock
 from netqos.host.memory import AgentMemory
 from netqos.host.node import node_name
 from netqos.host.state import StateFolder
+from netqos.model.composed import LastGood
 from netqos.model.desired import DesiredState
 from netqos.model.inputs import NodeFacts
 from netqos.model.traffic import Decision, Unit
@@ -26,7 +28,7 @@ from netqos.runtime.published import PublishedFiles
 from netqos.runtime.reconciler import PassReport, Reconciler, World, loop_policies
 from netqos.runtime.runner import BackendRunner
 from netqos.runtime.store import Cell, Wake
-from netqos.settings.values import Settings
+from netqos.settings.values import Settings, Toggle
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,17 +57,23 @@ class Parts:
 
 
 def make_parts(settings: Settings, clock: Clock, hooks: Hooks) -> Parts:
-    """Make the parts; what the state folder remembers is read, nothing else."""
+    """Make the parts; what the state folder remembers is read, nothing else.
+
+    With Kubernetes the last accepted NodeSLO and annotation hold until their sources deliver (contract 1.8).
+    """
     state = StateFolder(Path(settings.paths.state), log=get_logger("netqos.state").warning)
     memory, recorder, wake = AgentMemory(state), Recorder(), Wake()
-    name = node_name(settings)
+    name, remembered = node_name(settings), memory.last_good.load()
+    follows = settings.kubernetes.enable is Toggle.ON
     world = World(
         wake=wake,
         settings=Cell(settings, wake=wake),
         node=Cell(NodeFacts(name=name), wake=wake),
         workloads=Cell((), wake=wake),
-        slo=Cell(None, wake=wake),
-        complete=Cell(value=True, wake=wake),
+        pods=Cell((), wake=wake),
+        slo=Cell(remembered.policy if follows else None, wake=wake),
+        bandwidth_annotation=Cell(_remembered_annotation(remembered) if follows else None, wake=wake),
+        complete=Cell(not follows, wake=wake),
     )
 
     def make_runner(backend: Backend) -> BackendRunner:
@@ -77,7 +85,7 @@ def make_parts(settings: Settings, clock: Clock, hooks: Hooks) -> Parts:
         clock=clock,
         fleet=Fleet(build=build_backends, make_runner=make_runner, state=state),
         publisher=make_runner(PublishedFiles(make_context(settings, FILES), settings.paths.net)),
-        last_good=memory.last_good.load(),
+        last_good=remembered,
         on_pass=hooks.on_pass,
     )
     return Parts(
@@ -89,6 +97,12 @@ def make_parts(settings: Settings, clock: Clock, hooks: Hooks) -> Parts:
         world=world,
         reconciler=reconciler,
     )
+
+
+def _remembered_annotation(remembered: LastGood) -> str | None:
+    """The Node's annotation as it was last accepted, which is the same in both directions."""
+    total = remembered.totals.tx
+    return str(total[0]) if total is not None and total[1] == ANNOTATION else None
 
 
 def _runner(

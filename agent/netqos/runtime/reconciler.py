@@ -8,13 +8,15 @@ again": a pass looks at all inputs, so that any order of events ends in the same
 from __future__ import annotations
 
 import asyncio
+import operator
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from netqos.backend import Capabilities
 from netqos.engine.compose import compose
 from netqos.engine.pacing import Pacing
 from netqos.engine.steer import LoopPolicy
+from netqos.engine.units import loop_policy
 from netqos.host.clock import Clock
 from netqos.model.composed import Composition, LastGood
 from netqos.model.desired import NOTHING, DesiredState
@@ -36,13 +38,18 @@ AUDIT_S = 0.4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class World:
-    """The inputs, each a cell written by its own source; `slo` and `pods_complete` are for nodes with Kubernetes."""
+    """The inputs, each a cell written by its own source.
+
+    `pods`, `slo` and `bandwidth_annotation` are of nodes with Kubernetes; `complete` False: one of these has not come.
+    """
 
     wake: Wake
     settings: Cell[Settings]
     node: Cell[NodeFacts]
     workloads: Cell[tuple[PodFacts, ...]]
+    pods: Cell[tuple[PodFacts, ...]]
     slo: Cell[NodePolicy | None]
+    bandwidth_annotation: Cell[str | None]
     complete: Cell[bool]
 
 
@@ -157,16 +164,19 @@ class Reconciler:
     def _compose(self) -> Composition:
         """The composition of the inputs of now; composed anew only when an input differs."""
         world, overrides = self.world, self.book.active()
-        cells = (world.settings, world.slo, world.workloads, world.node, world.complete)
-        inputs = (overrides, *(id(cell.value) for cell in cells))
-        if self.composition is not None and inputs == self._composed_from:
+        cells = (
+            *(world.settings, world.slo, world.workloads, world.pods),
+            *(world.node, world.bandwidth_annotation, world.complete),
+        )
+        inputs = (overrides, *(cell.value for cell in cells))
+        if self.composition is not None and _are_same(inputs, self._composed_from):
             return self.composition
         self.composition = compose(
             settings=world.settings.value,
             slo=world.slo.value,
-            pods=world.workloads.value,
+            pods=(*world.workloads.value, *world.pods.value),
             overrides=overrides,
-            node=world.node.value,
+            node=replace(world.node.value, bandwidth_annotation=world.bandwidth_annotation.value),
             last_good=self.last_good,
             complete=world.complete.value,
         )
@@ -206,27 +216,21 @@ class Reconciler:
         )
 
 
+def _are_same(inputs: tuple[object, ...], earlier: tuple[object, ...]) -> bool:
+    """Whether nothing was set anew: cells keep their value's identity, and the overrides (the first) are compared."""
+    return inputs[0] == earlier[0] and all(map(operator.is_, inputs[1:], earlier[1:]))
+
+
 def loop_policies(
     desired: DesiredState, capabilities: Capabilities, settings: Settings
 ) -> Mapping[Unit, LoopPolicy]:
     """The loop's policy for each unit that the backend shapes by level."""
-    loop = settings.loop
-    policies: dict[Unit, LoopPolicy] = {}
-    for direction in Direction:
-        levels = desired.directions[direction].levels
-        if levels is None or direction not in capabilities.enforces:
-            continue
-        for uplink in desired.uplinks:
-            total_bps = uplink.total_bps[direction]
-            if total_bps is not None:
-                policies[Unit(direction, uplink.name)] = LoopPolicy(
-                    total_bps=total_bps,
-                    bands=levels,
-                    lends=capabilities.lends,
-                    headroom=0.0 if capabilities.lends else 0.1,
-                    enter=loop.enter,
-                    enter_backlogged=loop.enter_backlogged,
-                    leave=loop.leave,
-                    hold_s=loop.hold_s,
-                )
-    return policies
+    units = [
+        Unit(direction, uplink.name)
+        for direction in Direction
+        if direction in capabilities.enforces
+        for uplink in desired.uplinks
+        if uplink.total_bps[direction] is not None
+    ]
+    policies = {unit: loop_policy(desired, unit, settings.loop, lends=capabilities.lends) for unit in units}
+    return {unit: policy for unit, policy in policies.items() if policy is not None}

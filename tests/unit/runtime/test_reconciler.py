@@ -6,17 +6,18 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from netqos.backend import Backend
+from netqos.backend import Backend, Capabilities
 from netqos.model.composed import EMPTY_LAST_GOOD
 from netqos.model.health import Finding
 from netqos.model.ids import IfName
 from netqos.model.inputs import NodeFacts, NodePolicy, PodFacts, UplinkFacts
-from netqos.model.levels import Level, PerDirection
+from netqos.model.levels import Direction, Level, PerDirection
+from netqos.model.traffic import Unit
 from netqos.observe.view import OverrideRequest
 from netqos.runtime.fastloop import FastLoop
 from netqos.runtime.fleet import Fleet
 from netqos.runtime.overrides import OverrideBook, accept
-from netqos.runtime.reconciler import PassReport, Reconciler, World
+from netqos.runtime.reconciler import PassReport, Reconciler, World, loop_policies
 from netqos.runtime.runner import BackendRunner
 from netqos.runtime.store import Cell, Wake
 from netqos.settings.values import Settings
@@ -75,7 +76,9 @@ class Host:
             settings=Cell(settings, wake=wake),
             node=Cell(NODE, wake=wake),
             workloads=Cell(pods, wake=wake),
+            pods=Cell((), wake=wake),
             slo=Cell(None, wake=wake),
+            bandwidth_annotation=Cell(None, wake=wake),
             complete=Cell(True, wake=wake),
         )
         started = Started(self, world)
@@ -86,7 +89,7 @@ class Host:
             fleet=Fleet(build=self.build, make_runner=self.runner, state=self.state),
             publisher=self.runner(FakeBackend(self.kernel("files"), name="files")),
             last_good=EMPTY_LAST_GOOD,
-            on_pass=started.reports.append,
+            on_pass=started.take,
         )
         return started
 
@@ -100,6 +103,11 @@ class Started:
         self.host = host
         self.world = world
         self.reports: list[PassReport] = []
+        self.passed = asyncio.Event()
+
+    def take(self, report: PassReport) -> None:
+        self.reports.append(report)
+        self.passed.set()
 
     async def run(self) -> dict[str, int]:
         """One pass; the writes of each backend."""
@@ -217,10 +225,23 @@ async def test_running_answers_an_event_and_counts_the_latency_from_it(host: Hos
     agent = host.start()
     running = asyncio.create_task(agent.reconciler.run())
     async with asyncio.timeout(5):
-        while not agent.reports:
-            await asyncio.sleep(0)
+        await agent.passed.wait()
+        agent.passed.clear()
         agent.world.workloads.set(())
-        while len(agent.reports) < 2:
-            await asyncio.sleep(0)
+        await agent.passed.wait()
     running.cancel()
     assert [report.event_to_applied_s for report in agent.reports[:2]] == [None, 0.0]
+
+
+def test_each_uplink_is_steered_to_its_own_share_of_the_promises() -> None:
+    desired = states.node(
+        uplinks=(states.uplink("a0", index=2), states.uplink("b0", index=3, tx_bps=500 * states.M))
+    )
+    able = Capabilities(available=True, enforces=frozenset({Direction.TX}), lends=True)
+    policies = loop_policies(desired, able, ON)
+    assert {unit.device: policy.total_bps for unit, policy in policies.items()} == {
+        "a0": 1000 * states.M,
+        "b0": 500 * states.M,
+    }
+    small = policies[Unit(Direction.TX, IfName("b0"))].bands
+    assert [band.guarantee_bps for band in small] == [250 * states.M, 150 * states.M, 100 * states.M]

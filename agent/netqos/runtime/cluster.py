@@ -1,0 +1,25 @@
+"""Whether this node follows Kubernetes: `kubernetes.enable`, with `auto` decided by where the daemon runs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from netqos.settings.values import Settings, Toggle
+
+SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+
+
+def is_in_cluster(environ: Mapping[str, str] = os.environ, service_account: Path = SERVICE_ACCOUNT) -> bool:
+    """Whether this process runs in a pod."""
+    return bool(environ.get("KUBERNETES_SERVICE_HOST")) or (service_account / "token").exists()
+
+
+def decided(settings: Settings, *, in_cluster: bool) -> Settings:
+    """The settings with `kubernetes.enable` either on or off."""
+    if settings.kubernetes.enable is not Toggle.AUTO:
+        return settings
+    enable = Toggle.ON if in_cluster else Toggle.OFF
+    return replace(settings, kubernetes=replace(settings.kubernetes, enable=enable))

@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from netqos.host.memory import AgentMemory
+from netqos.host.state import StateFolder
+from netqos.runtime.remembered import remembered_documents
+
+GOOD = "policy: {enable: true}\n"
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> Path:
+    folder = tmp_path / "state"
+    AgentMemory(StateFolder(folder)).configuration.save((("netqos.yaml", GOOD),))
+    return folder
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        "paths: {{state: {state}}}\nnods: 1\n",
+        "paths:\n  state: '{state}'\npolicy: [\n",
+        '{{"paths": {{"state": "{state}"}}, "policy": perhaps}}',
+    ],
+)
+def test_broken_files_lead_to_the_state_that_they_name(tmp_path: Path, state: Path, broken: str) -> None:
+    config = tmp_path / "netqos.yaml"
+    config.write_text(broken.format(state=state))
+    assert remembered_documents(config, {}) == (("netqos.yaml", GOOD),)
+
+
+def test_systemd_names_the_state_where_the_files_say_nothing(tmp_path: Path, state: Path) -> None:
+    config = tmp_path / "netqos.yaml"
+    config.write_text("\x00garbage")
+    assert remembered_documents(config, {"STATE_DIRECTORY": str(state)}) == (("netqos.yaml", GOOD),)
+
+
+def test_right_files_need_no_memory(tmp_path: Path, state: Path) -> None:
+    config = tmp_path / "netqos.yaml"
+    config.write_text(f"paths: {{state: {state}}}\n")
+    assert remembered_documents(config, {}) == ()
+
+
+def test_nothing_remembered_is_nothing(tmp_path: Path) -> None:
+    config = tmp_path / "netqos.yaml"
+    config.write_text(f"paths: {{state: {tmp_path / 'none'}}}\nnods: 1\n")
+    assert remembered_documents(config, {}) == ()
