@@ -15,7 +15,7 @@ from tests.apiserver.kube import NODESLOS, Kube
 from tests.apiserver.programs import ROOT, Programs, Unavailable, find_programs
 from tests.apiserver.server import ApiServer
 
-CRD_FILE = ROOT / "daemonset" / "crd-nodeslo.yaml"
+CRD_FILE = ROOT / "daemonset" / "crd" / "crd-nodeslo.yaml"
 FIXTURES = frozenset({"apiserver", "start_apiserver", "apiserver_programs"})
 
 StartServer = Callable[..., ApiServer]

@@ -1,0 +1,4 @@
+{{- define "netqos.labels" -}}
+app.kubernetes.io/name: netqos
+app.kubernetes.io/part-of: netqos
+{{- end -}}
