@@ -80,12 +80,14 @@ class Cgroups:
 
     def pod(self, uid: PodUid, qos: KubernetesQos | None = None) -> CgroupPath | None:
         """A pod's cgroup with either driver; with both trees present the one that has processes. None: not yet."""
-        if "/" in uid or uid.startswith("."):
-            return None
-        found = [
-            path for root in self._pod_roots() for path in pod_paths(root, uid, qos) if self.locate(path)
-        ]
-        return next((path for path in found if self._is_populated(path)), found[0] if found else None)
+        return self._pod_below(self._pod_roots(), uid, qos)
+
+    def pods(self, wanted: Mapping[PodUid, KubernetesQos | None]) -> Mapping[PodUid, Cgroup]:
+        """The cgroups of many pods, as `pod`, by one look at the trees; those that are not there are left out."""
+        roots = self._pod_roots() if wanted else []
+        paths = {uid: self._pod_below(roots, uid, qos) for uid, qos in wanted.items()} if roots else {}
+        found = {uid: self.locate(path) for uid, path in paths.items() if path is not None}
+        return {uid: one for uid, one in found.items() if one is not None}
 
     def own(self) -> CgroupPath | None:
         """The cgroup of this very process, where it is its own: not the root, not somebody's login session."""
@@ -185,6 +187,14 @@ class Cgroups:
                 return sorted(entry.name for entry in entries if entry.is_dir(follow_symlinks=False))
         except OSError:
             return []
+
+    def _pod_below(self, roots: list[str], uid: PodUid, qos: KubernetesQos | None) -> CgroupPath | None:
+        if "/" in uid or uid.startswith("."):
+            return None
+        found = [path for root in roots for path in pod_paths(root, uid, qos) if self.locate(path)]
+        if len(found) < 2:
+            return found[0] if found else None
+        return next((path for path in found if self._is_populated(path)), found[0])
 
     def _pod_roots(self) -> list[str]:
         """The trees of pods, at the root or one below (--cgroup-root); systemd's first."""

@@ -56,7 +56,11 @@ def assemble(config: Config) -> Settings:
             hold_s=loop.hold,
         ),
         kubernetes=KubernetesSettings(
-            enable=kubernetes.enable, kubeconfig=kubernetes.kubeconfig, annotations=kubernetes.annotations
+            enable=kubernetes.enable,
+            kubeconfig=kubernetes.kubeconfig,
+            annotations=kubernetes.annotations,
+            kubelet=kubernetes.kubelet,
+            publish_status=kubernetes.publish_status,
         ),
         paths=path_settings(
             net=config.paths.net,

@@ -129,6 +129,17 @@ class KubernetesSection(Section):
         default=_KUBERNETES.annotations,
         description="Take limits from kubernetes.io/egress-bandwidth and ingress-bandwidth.",
     )
+    kubelet: ToggleWord = Field(
+        default=_KUBERNETES.kubelet,
+        description=(
+            "Ask the kubelet for this node's pods too: `true`, `false`, or `auto`: while the API server is away. It "
+            "needs the right to get nodes/pods, or nodes/proxy before Kubernetes 1.33."
+        ),
+    )
+    publish_status: Flag = Field(
+        default=_KUBERNETES.publish_status,
+        description="Write the annotation netqos.koordinator.sh/status to the Node. It needs the right to patch nodes.",
+    )
 
 
 class PathsSection(Section):

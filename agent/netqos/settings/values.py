@@ -75,11 +75,16 @@ class Toggle(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KubernetesSettings:
-    """Whether to follow an API server, and whether `kubernetes.io/*-bandwidth` is taken (contract 1.2 line 5)."""
+    """Whether to follow an API server, and whether `kubernetes.io/*-bandwidth` is taken (contract 1.2 line 5).
+
+    `kubelet` AUTO: asked for pods while the API server is away. `publish_status`: onto the Node, as an annotation.
+    """
 
     enable: Toggle = Toggle.AUTO
     kubeconfig: str | None = None
     annotations: bool = True
+    kubelet: Toggle = Toggle.OFF
+    publish_status: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

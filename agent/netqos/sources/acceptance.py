@@ -106,9 +106,7 @@ def keep_started(started: Settings, newer: Settings) -> tuple[Settings, tuple[st
         node_name=started.node_name,
         paths=started.paths,
         metrics_listen=started.metrics_listen,
-        kubernetes=replace(
-            newer.kubernetes, enable=started.kubernetes.enable, kubeconfig=started.kubernetes.kubeconfig
-        ),
+        kubernetes=replace(started.kubernetes, annotations=newer.kubernetes.annotations),
     )
     pairs = {
         "node.name": (newer.node_name, kept.node_name),

@@ -1,0 +1,241 @@
+"""The one home of the `kubernetes` package: configuration, authentication and transport; answers stay raw bytes.
+
+It is loaded with the first request, in the thread that makes it, so that a node without Kubernetes never pays for it.
+Every request has a deadline for connecting and for each piece of the answer; a peer that is gone without a word is
+noticed by keepalive within 25 s. One pool serves all watches and workers (case K8). Credentials are read anew after a
+401 or a refused certificate (case K7).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import socket
+import ssl
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+from netqos.sources.kube.answers import Broken, garbled, lost, refusal
+
+CONNECT_S = 5.0
+READ_S = 15.0
+MOST_BYTES = 64 << 20
+"""An answer that is larger is nonsense: etcd's objects have 1.5 MiB at most, and lists come in pages."""
+
+POOL_SIZE = 8
+"""Three watches, as many lists, Events and the node's annotation."""
+
+SOCKET_OPTIONS = (
+    (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1),
+    (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 10),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 5),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 3),
+    (socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 20_000),
+)
+
+_CHUNK = 1 << 16
+_DEEPEST = 16
+
+
+class Response:
+    """An answer under way; `close` it. Reading raises `Broken`."""
+
+    def __init__(self, raw: Any) -> None:
+        """`raw` is urllib3's response, its content unread."""
+        self._raw = raw
+
+    def read_all(self) -> bytes:
+        """The whole content."""
+        parts: list[bytes] = []
+        size = 0
+        while part := self.read_some():
+            parts.append(part)
+            size += len(part)
+            if size > MOST_BYTES:
+                raise garbled(f"the answer has more than {MOST_BYTES >> 20} MiB")
+        return b"".join(parts)
+
+    def read_some(self) -> bytes:
+        """What came, as soon as something did; empty at the end."""
+        try:
+            data: bytes = self._raw.read1(_CHUNK)
+        except Exception as problem:
+            raise _broken(problem) from problem
+        return data
+
+    def wait_at_most(self, seconds: float) -> None:
+        """The longest silence from now on."""
+        connection = getattr(self._raw, "connection", None)
+        sock = getattr(connection, "sock", None)
+        if sock is not None:
+            sock.settimeout(seconds)
+
+    def interrupt(self) -> None:
+        """End a `read_some` that another thread waits in."""
+        with contextlib.suppress(ValueError, RuntimeError, OSError):
+            self._raw.shutdown()
+
+    def close(self) -> None:
+        """Give the connection back where all was read, else end it."""
+        if getattr(self._raw, "connection", None) is not None:
+            self._raw.close()
+        self._raw.release_conn()
+
+
+class Connection:
+    """One user of one API server, for several threads."""
+
+    def __init__(self, kubeconfig: Path | None = None) -> None:
+        """With None the service account of the pod. Nothing is read or loaded yet."""
+        self._kubeconfig = kubeconfig
+        self._lock = threading.Lock()
+        self._client: Any = None
+        self._generation = 0
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, object] | None = None,
+        body: object = None,
+        content_type: str = "application/json",
+        read_s: float = READ_S,
+    ) -> Response:
+        """Ask; the answer when its head is there. `Broken` where there is none, and for every status but success."""
+        client = self._ready_client()
+        url = f"{client.configuration.host}{path}"
+        if query:
+            url = f"{url}?{urlencode(query)}"
+        headers = {"Accept": "application/json", "User-Agent": "netqosd", **self._authorization(client)}
+        if body is not None:
+            headers["Content-Type"] = content_type
+        response = _send(
+            client.rest_client.pool_manager, method, url, headers=headers, body=body, read_s=read_s
+        )
+        return _checked(response)
+
+    def bearer(self) -> Mapping[str, str]:
+        """The headers that authenticate, also towards the kubelet."""
+        return self._authorization(self._ready_client())
+
+    @property
+    def generation(self) -> int:
+        """Counts how often the credentials were read."""
+        return self._generation
+
+    def reload(self, seen: int) -> None:
+        """Read the credentials anew with the next request, unless somebody did since generation `seen`."""
+        with self._lock:
+            if self._generation == seen and self._client is not None:
+                self._client.rest_client.pool_manager.clear()
+                self._client = None
+
+    def close(self) -> None:
+        """End idle connections."""
+        self.reload(self._generation)
+
+    def _ready_client(self) -> Any:
+        with self._lock:
+            if self._client is None:
+                try:
+                    self._client = _make_client(self._kubeconfig)
+                except Exception as problem:
+                    raise lost(f"no usable credentials: {_words(problem)}", is_stale_login=True) from problem
+                self._generation += 1
+            return self._client
+
+    def _authorization(self, client: Any) -> dict[str, str]:
+        try:
+            settings = client.configuration.auth_settings()
+        except Exception as problem:  # the hook reads the token's file
+            raise lost(f"no usable credentials: {_words(problem)}", is_stale_login=True) from problem
+        return {one["key"]: one["value"] for one in settings.values() if one["in"] == "header"}
+
+
+def loopback_get(url: str, headers: Mapping[str, str], *, read_s: float = READ_S) -> Response:
+    """GET from a server on this very node, whose certificate nobody else can vouch for (the kubelet's own)."""
+    import urllib3  # noqa: PLC0415 - as the package's docstring says
+
+    pool = urllib3.PoolManager(cert_reqs="CERT_NONE", retries=False, socket_options=SOCKET_OPTIONS)
+    context = ssl.create_default_context()
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    pool.connection_pool_kw["ssl_context"] = context
+    return _checked(_send(pool, "GET", url, headers=headers, body=None, read_s=read_s))
+
+
+def _make_client(kubeconfig: Path | None) -> Any:
+    from kubernetes import client, config  # noqa: PLC0415 - as the module's docstring says
+
+    loaders: Any = config
+    configuration = client.Configuration()
+    if kubeconfig is None:
+        loaders.load_incluster_config(client_configuration=configuration)
+    else:
+        loaders.load_kube_config(str(kubeconfig), client_configuration=configuration, persist_config=False)
+    configuration.retries = False
+    configuration.socket_options = list(SOCKET_OPTIONS)
+    configuration.connection_pool_maxsize = POOL_SIZE
+    return client.ApiClient(configuration)
+
+
+def _send(
+    pool: Any, method: str, url: str, *, headers: Mapping[str, str], body: object, read_s: float
+) -> Any:
+    import urllib3  # noqa: PLC0415 - as the module's docstring says
+
+    try:
+        return pool.request(
+            method,
+            url,
+            body=None if body is None else json.dumps(body).encode(),
+            headers=dict(headers),
+            timeout=urllib3.Timeout(connect=CONNECT_S, read=read_s),
+            preload_content=False,
+            retries=False,
+            redirect=False,
+        )
+    except Exception as problem:
+        raise _broken(problem) from problem
+
+
+def _checked(raw: Any) -> Response:
+    response = Response(raw)
+    if raw.status < 300:
+        return response
+    try:
+        data = response.read_all()
+    except Broken:
+        data = b""
+    finally:
+        response.close()
+    raise Broken(refusal(raw.status, data, raw.headers.get("Retry-After")))
+
+
+def _broken(problem: Exception) -> Broken:
+    """Whatever the transport raises is a failed request; a certificate that does not fit may be a new one."""
+    seen: BaseException | None = problem
+    for _ in range(_DEEPEST):
+        if seen is None:
+            break
+        if isinstance(seen, ssl.SSLError):
+            return lost(f"TLS: {_words(seen)}", is_stale_login=True)
+        if isinstance(seen, ValueError) and not isinstance(seen, OSError):
+            return garbled(_words(seen))
+        seen = seen.__cause__ or seen.__context__ or _reason(seen)
+    return lost(_words(problem))
+
+
+def _reason(problem: BaseException) -> BaseException | None:
+    """What urllib3 wrapped."""
+    reason = getattr(problem, "reason", None)
+    return reason if isinstance(reason, BaseException) else None
+
+
+def _words(problem: BaseException) -> str:
+    return f"{type(problem).__name__}: {problem}"[:200]

@@ -1,0 +1,277 @@
+"""What to ask next of a list and its watch, and what is known from the answers. Pure: time and chance are passed in.
+
+List in pages, then watch from the list's version; after a break watch again from the last version seen; after 410, in
+either form, list again. A snapshot is replaced only by a whole list or by an event: a list that fails, however often,
+changes nothing but the state (case G8).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+from netqos.model.inputs import Freshness, SourceState
+from netqos.sources.kube.answers import (
+    EventType,
+    Failure,
+    Kind,
+    ListMeta,
+    WatchEvent,
+    lost,
+    refusal_of_event,
+)
+
+T = TypeVar("T")
+
+_SHORT_S, _LONG_S = 1.0, 5.0
+"""A watch that ends sooner was refused in effect; one that lasted longer has shown that all is well."""
+
+Parse = Callable[[object], tuple[str, T | None] | None]
+"""(key, value) of one object; the value None: not of interest any more; None: not to be understood."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pace:
+    """How long and how often, in seconds where nothing else is said.
+
+    A watch asks for `watch_s` to twice that. Without any sign of life it is given up after `quiet_s` where the server
+    was seen to send bookmarks (each 60 s, when anything changes in the cluster). Every `relist_s` to twice that the
+    watch is checked by a list. Back-off: from `first_s` doubling to `lost_most_s` where nobody answers (which costs
+    the server nothing), to `refused_most_s` where it refuses. `absent_s`: when to look again for a kind of object
+    that the server does not know.
+    """
+
+    watch_s: float = 600.0
+    quiet_s: float = 150.0
+    relist_s: float = 2700.0
+    first_s: float = 0.05
+    lost_most_s: float = 1.0
+    refused_most_s: float = 10.0
+    absent_s: float = 300.0
+    first_page: int = 20
+    largest_page: int = 500
+    page_bytes: int = 1 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListPage:
+    """Ask for a page; `limit` 0: for everything at once."""
+
+    token: str
+    limit: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenWatch:
+    """Watch from a version; the server is asked to end it after `timeout_s`."""
+
+    version: str
+    timeout_s: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rest:
+    """Wait. `reload`: read the credentials anew before the next request."""
+
+    seconds: float
+    reload: bool = False
+
+
+Action = ListPage | OpenWatch | Rest
+
+
+@dataclass(slots=True)
+class _Listing(Generic[T]):
+    """A list that is under way."""
+
+    items: dict[str, T] = field(default_factory=dict)
+    token: str = ""
+
+
+class ListWatch(Generic[T]):
+    """One list and its watch. `items` are by key, in the order in which they were first seen."""
+
+    def __init__(
+        self,
+        parse: Parse[T],
+        *,
+        chance: Callable[[], float],
+        pace: Pace | None = None,
+        may_be_absent: bool = False,
+    ) -> None:
+        """`chance()` is in [0, 1). `may_be_absent`: 404 means that there are none, and is no failure."""
+        self.items: dict[str, T] = {}
+        self.state = SourceState(freshness=Freshness.WAITING, detail="not listed yet")
+        self.unread = 0
+        self._parse = parse
+        self._chance = chance
+        self._pace = pace or Pace()
+        self._may_be_absent = may_be_absent
+        self._listing: _Listing[T] = _Listing()
+        self._limit = self._pace.first_page
+        self._version = ""
+        self._rest: Rest | None = None
+        self._failures = 0
+        self._expired = 0
+        self._relist_at_s = 0.0
+        self._opened_s: float | None = None
+        self._has_bookmarks = False
+
+    # -------------------------------------------------------------- asking
+
+    def next(self, now_s: float) -> Action:
+        """What to do now."""
+        if self._rest is not None:
+            rest, self._rest = self._rest, None
+            return rest
+        if not self._version or self._listing.token or now_s >= self._relist_at_s:
+            return ListPage(token=self._listing.token, limit=self._limit)
+        return OpenWatch(version=self._version, timeout_s=int(self._spread(self._pace.watch_s)))
+
+    def patience_s(self, watch: OpenWatch) -> float:
+        """How long a watch may say nothing at all before it is taken for dead."""
+        return self._pace.quiet_s if self._has_bookmarks else watch.timeout_s + 15.0
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether there is no watch to go on with: it was not opened, or has failed."""
+        return self._opened_s is None
+
+    # -------------------------------------------------------------- answers
+
+    def take(self, document: object) -> None:
+        """One item of the page that is being read."""
+        parsed = self._parse(document)
+        if parsed is None:
+            self.unread += 1
+        elif parsed[1] is not None:
+            self._listing.items[parsed[0]] = self._same(parsed[0], parsed[1])
+
+    def page_read(self, meta: ListMeta, *, items: int, size_bytes: int, now_s: float) -> bool:
+        """A page came to its end; True when with it the list did, and `items` are new."""
+        self._listing.token = meta.token
+        if items and self._limit:
+            fits = self._pace.page_bytes * items // max(size_bytes, 1)
+            self._limit = max(1, min(fits, self._pace.largest_page))
+        if meta.token:
+            return False
+        self._end_list(meta.version, now_s)
+        return True
+
+    def opened(self, now_s: float) -> None:
+        """The server took the watch."""
+        self._opened_s = now_s
+        self._has_bookmarks = False
+        self._fresh(now_s)
+
+    def event(self, event: WatchEvent, now_s: float) -> bool:
+        """One event; True when `items` changed. An ERROR is as the failure of the watch that it is."""
+        if event.type is EventType.ERROR:
+            self.failed(refusal_of_event(event), now_s)
+            return False
+        self._works()
+        self._version = event.version or self._version
+        self._fresh(now_s)
+        if event.type is EventType.BOOKMARK:
+            self._has_bookmarks = True
+            return False
+        parsed = self._parse(event.object)
+        if parsed is None:
+            self.unread += 1
+            return False
+        key, value = parsed
+        return self._put(key, None if event.type is EventType.DELETED else value)
+
+    def ended(self, now_s: float) -> None:
+        """The server ended the watch in good order; one that ends at once, again and again, is a failure."""
+        if self._lived_s(now_s) < _SHORT_S:
+            self.failed(lost("the watch ended at once").failure, now_s)
+        else:
+            self._works()
+            self._opened_s = None
+
+    def failed(self, failure: Failure, now_s: float) -> bool:
+        """A request failed; True when this says that there are no items (any more)."""
+        self._listing = _Listing()
+        if self._lived_s(now_s) >= _LONG_S:
+            self._works()
+        self._opened_s = None
+        if failure.code == 404 and self._may_be_absent:
+            return self._absent(failure, now_s)
+        if failure.code == 410:
+            self._expire()
+        elif failure.kind is Kind.GARBLED:
+            self._version = ""
+        if failure.code == 410 and self._failures == 0:
+            # Once in a while this is usual; again and again it is not.
+            self._failures = 1
+            return False
+        self._failures += 1
+        self._rest = Rest(seconds=self._wait_s(failure), reload=failure.is_stale_login)
+        stale = Freshness.WAITING if self.state.freshness is Freshness.WAITING else Freshness.STALE
+        self.state = SourceState(freshness=stale, since_s=self.state.since_s, detail=failure.detail)
+        return False
+
+    # -------------------------------------------------------------- inside
+
+    def _end_list(self, version: str, now_s: float) -> None:
+        self.items = self._listing.items
+        self._listing = _Listing()
+        self._version = version
+        self._limit = self._limit or self._pace.first_page
+        self._relist_at_s = now_s + self._spread(self._pace.relist_s)
+        self._fresh(now_s)
+        if not version:
+            # Nothing to watch from: list again, but not in a hurry.
+            self._rest = Rest(seconds=self._pace.refused_most_s)
+
+    def _works(self) -> None:
+        """A watch that gives events, or lasts. A list alone is no proof: its watch may fail each time."""
+        self._failures = self._expired = 0
+
+    def _lived_s(self, now_s: float) -> float:
+        return now_s - self._opened_s if self._opened_s is not None else 0.0
+
+    def _expire(self) -> None:
+        """The version, or a list's token, is too old. Lists that expire are asked for in larger pages."""
+        self._version = ""
+        self._expired += 1
+        if self._expired > 1:
+            self._limit = 0 if self._expired > 3 else min(self._limit * 4, self._pace.largest_page)
+
+    def _absent(self, failure: Failure, now_s: float) -> bool:
+        changed = bool(self.items) or self.state.freshness is Freshness.WAITING
+        self.items, self._version = {}, ""
+        self._works()
+        self.state = SourceState(freshness=Freshness.FRESH, since_s=now_s, detail=f"absent ({failure.code})")
+        self._rest = Rest(seconds=self._pace.absent_s * (1 + self._chance() / 4))
+        return changed
+
+    def _wait_s(self, failure: Failure) -> float:
+        is_lost = failure.kind is Kind.LOST
+        most_s = self._pace.lost_most_s if is_lost else self._pace.refused_most_s
+        wait_s: float = min(self._pace.first_s * 2.0 ** min(self._failures - 1, 20), most_s)
+        wait_s *= 0.5 + self._chance() / 2
+        asked_s = min(failure.retry_after_s or 0.0, 60.0)
+        return max(wait_s, asked_s * (1 + self._chance() / 4))
+
+    def _fresh(self, now_s: float) -> None:
+        if self._version or self.state.freshness is not Freshness.WAITING:
+            self.state = SourceState(freshness=Freshness.FRESH, since_s=now_s)
+
+    def _put(self, key: str, value: T | None) -> bool:
+        if value is None:
+            return self.items.pop(key, None) is not None
+        if self.items.get(key) == value:
+            return False
+        self.items[key] = value
+        return True
+
+    def _same(self, key: str, value: T) -> T:
+        """The value held already where it is equal, so that equal lists share their memory and compare quickly."""
+        held = self.items.get(key)
+        return held if held is not None and held == value else value
+
+    def _spread(self, seconds: float) -> float:
+        return seconds * (1 + self._chance())
