@@ -32,6 +32,7 @@ def status(view: AgentView, moment: Moment) -> wire.StatusWire:
         uptime_s=moment.age_s(view.started_s) or 0.0,
         pods=len(composition.pods) if composition is not None else 0,
         overrides=len(view.overrides),
+        scope=wire.SCOPE,
         directions=directions(view),
         sources={name: _source(one, moment) for name, one in view.sources.items()},
         backends={name: _backend(one, moment) for name, one in view.backends.items()},
@@ -161,6 +162,7 @@ def explain(view: AgentView, pod: PodView, counters: Counters, moment: Moment) -
         ],
         override=parts.override(override, view, moment) if override is not None else None,
         enforcement=_enforcement(pod, desired, enforcement),
+        scope=wire.SCOPE,
         now=[_now(view, pod, one) for one in view.loop.decisions.values()],
         findings=parts.findings(_all_findings(pod, enforcement)),
     )

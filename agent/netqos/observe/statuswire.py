@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
 API = "v1"
+SCOPE = "traffic that crosses an uplink; not traffic between pods of this node, or between a pod and the node"
 T = TypeVar("T")
 
 Way = Literal["tx", "rx"]
@@ -140,7 +141,7 @@ class LoopWire:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatusWire:
-    """The whole node at a glance."""
+    """The whole node at a glance; `scope` says which traffic is meant by everything that is enforced."""
 
     version: str
     node: str
@@ -149,6 +150,7 @@ class StatusWire:
     uptime_s: float
     pods: int
     overrides: int
+    scope: str
     directions: dict[Way, DirectionWire]
     sources: dict[str, SourceWire]
     backends: dict[str, BackendWire]
@@ -298,6 +300,7 @@ class ExplainWire:
     rules: list[RuleWire]
     override: OverrideWire | None
     enforcement: list[EnforcementWire]
+    scope: str
     now: list[LevelNowWire]
     findings: list[FindingWire]
 

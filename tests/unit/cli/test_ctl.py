@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import re
@@ -16,7 +17,9 @@ from pathlib import Path
 import pytest
 
 from netqos.cli.arguments import COMMANDS
+from netqos.cli.client import Unreachable
 from netqos.cli.commands import top
+from netqos.cli.commands.common import Call
 from netqos.cli.ctl import main
 from netqos.errors import Rejected
 from tests.unit.cli.daemon import answering, running
@@ -419,6 +422,24 @@ def test_top_draws_over_itself_on_a_terminal(path: Path) -> None:
     assert done.stdout.count("\x1b[H") == 2
     assert done.stdout.startswith("\x1b[?25l")
     assert done.stdout.rstrip().endswith("\x1b[?25h")
+
+
+def test_top_goes_on_when_the_daemon_comes_back(
+    ctl: Callable[..., Run], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, calls = top.read, itertools.count()
+
+    def read(one: Call) -> top.Reading:
+        if next(calls) == 1:
+            raise Unreachable("netqosd went away")
+        return real(one)
+
+    monkeypatch.setattr(top, "read", read)
+    assert ctl("top", "--count", "3", "--interval", "0.05")[0] == 3
+    monkeypatch.setattr(top, "_is_live", lambda _call: True)
+    calls = itertools.count()
+    code, out, _ = ctl("top", "--count", "3", "--interval", "0.05")
+    assert (code, out.count("worker-1"), "netqosd went away; trying again" in out) == (0, 2, True)
 
 
 # ------------------------------------------------------------------ completion

@@ -198,6 +198,7 @@ async def test_explain_tells_the_whole_chain() -> None:
         }
     ]
     assert explained["override"] is None
+    assert "not traffic between pods of this node" in explained["scope"]
 
 
 async def test_explain_shows_an_override_and_what_backends_say_of_the_pod() -> None:

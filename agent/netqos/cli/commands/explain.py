@@ -87,6 +87,7 @@ def _tables(screen: Screen, answer: Json) -> None:
         screen.table(RULES, [_rule(one) for one in answer["rules"]], indent=2)
     _section(screen, "enforcement")
     screen.table(ENFORCED, [_enforced(one) for one in answer["enforcement"]], indent=2)
+    screen.line("  ", Span(f"of {answer['scope']}", "dim"))
     if answer["now"]:
         _section(screen, f"level {answer['pod']['level']} now")
         screen.table(NOW, [_now(one) for one in answer["now"]], indent=2)

@@ -57,8 +57,7 @@ class Reading:
 
 def run(call: Call) -> int:
     """Show pictures until interrupted, or as many as --count says."""
-    is_live = not call.wants_json and call.screen.out.isatty() and os.environ.get("TERM", "dumb") != "dumb"
-    out = call.screen.out
+    is_live, out = _is_live(call), call.screen.out
     if is_live:
         out.write(HIDE_CURSOR + CLEAR)
     try:
@@ -69,6 +68,11 @@ def run(call: Call) -> int:
         if is_live:
             out.write(SHOW_CURSOR)
     return DONE
+
+
+def _is_live(call: Call) -> bool:
+    """Whether a picture can be drawn over the last one."""
+    return not call.wants_json and call.screen.out.isatty() and os.environ.get("TERM", "dumb") != "dumb"
 
 
 def _watch(call: Call, *, is_live: bool) -> None:
