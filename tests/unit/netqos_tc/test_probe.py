@@ -1,0 +1,117 @@
+"""What the host lacks is named, piece by piece, with what to do."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Sequence
+from dataclasses import dataclass
+from unittest import mock
+
+import pytest
+
+from netqos.errors import NetqosError, Rejected, Unsupported
+from netqos.model.levels import Direction
+from netqos_tc import probe as probing
+from netqos_tc.layout import Facilities
+from netqos_tc.netlink import Refused
+from netqos_tc.netmsg import Request
+from netqos_tc.probe import Answer, probe
+
+
+@dataclass(frozen=True, slots=True)
+class RefusingChannel:
+    """Refuses the two requests with broken options, htb's first."""
+
+    htb: int = errno.EINVAL
+    bfifo: int = errno.EINVAL
+
+    def write(self, requests: Sequence[Request]) -> list[Refused | None]:
+        assert len(requests) == 2
+        return [Refused(code=self.htb), Refused(code=self.bfifo)]
+
+
+@dataclass(frozen=True, slots=True)
+class FakeNft:
+    without_cgroups: NetqosError | None = None
+    with_cgroups: NetqosError | None = None
+
+    def run(self, commands: str) -> None:
+        problem = self.with_cgroups if "cgroupv2" in commands else self.without_cgroups
+        if problem is not None:
+            raise problem
+
+    def query(self, command: str) -> dict[str, object]:
+        raise NotImplementedError(command)
+
+
+def probed(
+    channel: RefusingChannel, nft: FakeNft | NetqosError, aside: dict[str, Answer] | None
+) -> tuple[bool, Facilities, set[str]]:
+    def make_nft() -> FakeNft:
+        if isinstance(nft, NetqosError):
+            raise nft
+        return nft
+
+    with mock.patch.object(probing, "_in_new_namespace", return_value=aside):
+        capabilities, facilities = probe(channel, make_nft)  # type: ignore[arg-type]  # has what is called
+    assert capabilities.enforces == (frozenset({Direction.TX}) if capabilities.available else frozenset())
+    assert all(one.message for one in capabilities.findings)
+    return capabilities.available, facilities, {one.code for one in capabilities.findings}
+
+
+ALL = {"htb": Answer.YES, "bfifo": Answer.YES, "u32": Answer.YES}
+
+
+@pytest.mark.parametrize(
+    ("channel", "nft", "aside", "wanted"),
+    [
+        (RefusingChannel(), FakeNft(), ALL, (True, Facilities(), set())),
+        (RefusingChannel(), FakeNft(), None, (True, Facilities(), {"u32-unknown"})),
+        (RefusingChannel(), FakeNft(), ALL | {"u32": Answer.NO}, (True, Facilities(u32=False), {"no-u32"})),
+        (
+            RefusingChannel(htb=errno.ENOENT),
+            FakeNft(),
+            None,
+            (False, Facilities(), {"no-htb", "u32-unknown"}),
+        ),
+        (RefusingChannel(), FakeNft(), {"htb": Answer.NO}, (False, Facilities(), {"no-htb", "u32-unknown"})),
+        (
+            RefusingChannel(bfifo=errno.ENOENT),
+            FakeNft(),
+            None,
+            (False, Facilities(), {"no-bfifo", "u32-unknown"}),
+        ),
+        (RefusingChannel(errno.EEXIST, errno.EEXIST), FakeNft(), None, (True, Facilities(), {"u32-unknown"})),
+        (RefusingChannel(errno.EPERM, errno.EPERM), FakeNft(), None, (False, Facilities(), {"no-right"})),
+        (
+            RefusingChannel(),
+            Unsupported("libnftables.so.1 cannot be loaded", hint="install"),
+            ALL,
+            (False, Facilities(cgroups=False), {"no-libnftables"}),
+        ),
+        (
+            RefusingChannel(),
+            FakeNft(with_cgroups=Rejected("socket")),
+            ALL,
+            (True, Facilities(cgroups=False), {"no-socket-cgroup"}),
+        ),
+        (
+            RefusingChannel(),
+            FakeNft(with_cgroups=Rejected("socket"), without_cgroups=Rejected("fib")),
+            ALL,
+            (False, Facilities(cgroups=False), {"no-nft-maps"}),
+        ),
+    ],
+)
+def test_what_is_missing(
+    channel: RefusingChannel,
+    nft: FakeNft | NetqosError,
+    aside: dict[str, Answer] | None,
+    wanted: tuple[bool, Facilities, set[str]],
+) -> None:
+    assert probed(channel, nft, aside) == wanted
+
+
+def test_a_namespace_that_may_not_be_made_tells_nothing() -> None:
+    with mock.patch("netqos_tc.probe.ctypes.CDLL", return_value=mock.Mock(unshare=lambda _flags: -1)):
+        assert probing._in_new_namespace(lambda: ALL) is None

@@ -1,0 +1,265 @@
+"""Applying: what fails stops what needs it and nothing else, whatever kind of failure it is."""
+
+from __future__ import annotations
+
+import errno
+import struct
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field, replace
+from unittest import mock
+
+import pytest
+
+from netqos.errors import Rejected
+from netqos.model.desired import DesiredState
+from netqos.model.levels import Level
+from netqos.model.plan import ApplyResult, Operation
+from netqos.testing import states
+from netqos.testing.filehosts import MemoryState
+from netqos_tc import changes, classify, describe, numbers, wire
+from netqos_tc.changes import Edit
+from netqos_tc.layout import Facilities, lay_out
+from netqos_tc.netlink import Refused
+from netqos_tc.netmsg import Request
+from netqos_tc.observed import TcObserved
+from netqos_tc.options import Options
+from netqos_tc.root import Root
+from netqos_tc.spec import ClassKey, ClassSpec, ElementKey, ElementMap, Key, QueueKey, RootKey, TableKey
+from netqos_tc.writer import SKIPPED, Tools, Writer
+
+UP = states.uplink(index=2)
+NOQUEUE = Root(kind="noqueue", handle=0)
+WEB = states.pod("prod/web", Level.L0, addresses=("10.88.0.10",))
+DB = states.pod("prod/db", Level.L1, addresses=("10.88.0.11",))
+
+
+@dataclass(slots=True)
+class FakeChannel:
+    """Takes everything but what `refuses` says; keeps what was sent."""
+
+    refuses: Callable[[Request], int] = lambda _request: 0
+    sent: list[Request] = field(default_factory=list)
+    transactions: list[int] = field(default_factory=list)
+
+    def write(self, requests: Sequence[Request]) -> list[Refused | None]:
+        self.sent += requests
+        return [Refused(code=code) if (code := self.refuses(one)) else None for one in requests]
+
+    def transact(self, requests: Sequence[Request], *, begin: Request, end: Request) -> list[Refused | None]:
+        self.transactions.append(len(requests))
+        return self.write(requests)
+
+
+@dataclass(slots=True)
+class FakeReader:
+    root: Root = NOQUEUE
+
+    def root_of(self, _ifindex: int) -> Root:
+        return self.root
+
+    def our_class(self, _ifindex: int, _minor: int) -> None:
+        return None
+
+
+@dataclass(slots=True)
+class FakeNft:
+    problem: Exception | None = None
+    scripts: list[str] = field(default_factory=list)
+
+    def run(self, commands: str) -> None:
+        self.scripts.append(commands)
+        if self.problem is not None:
+            problem, self.problem = self.problem, None
+            raise problem
+
+    def query(self, command: str) -> dict[str, object]:
+        raise NotImplementedError(command)
+
+
+@dataclass(slots=True, kw_only=True)
+class Host:
+    route: FakeChannel = field(default_factory=FakeChannel)
+    netfilter: FakeChannel = field(default_factory=FakeChannel)
+    nft: FakeNft = field(default_factory=FakeNft)
+    reader: FakeReader = field(default_factory=FakeReader)
+    state: MemoryState = field(default_factory=MemoryState)
+    slept: list[float] = field(default_factory=list)
+
+    async def apply(self, operations: Sequence[Operation]) -> ApplyResult:
+        async def sleep(seconds: float) -> None:
+            self.slept.append(seconds)
+
+        tools = Tools(
+            route=self.route,  # type: ignore[arg-type]  # has what the writer calls
+            netfilter=self.netfilter,  # type: ignore[arg-type]
+            nft=lambda: self.nft,
+            state=self.state,
+            reader=self.reader,  # type: ignore[arg-type]
+            sleep=sleep,
+            monotonic=lambda: sum(self.slept),
+        )
+        return await Writer(tools).apply(operations)
+
+
+def plan(
+    observed: TcObserved | None = None, desired: DesiredState | None = None
+) -> tuple[tuple[Operation, ...], dict[str, int]]:
+    met = observed or TcObserved(roots={2: NOQUEUE})
+    wanted = desired or states.node((WEB, DB), uplinks=(UP,))
+    layout = lay_out(wanted, met, Options(), Facilities())
+    names = describe.Names(devices={2: "up0"}, workloads=layout.workloads)
+    minors = {name: minor for minor, name in layout.workloads.items()}
+    return changes.operations(layout.specs, met, names, complete=True), minors
+
+
+def after(operations: Sequence[Operation]) -> TcObserved:
+    """What is there when all operations have succeeded."""
+    specs: dict[Hashable, object] = {}
+    for one in operations:
+        assert isinstance(one.payload, Edit)
+        specs[one.payload.key] = one.payload.after
+    return TcObserved(ours=specs, names={2: "up0"}, roots={2: NOQUEUE})
+
+
+def failed_keys(result: ApplyResult) -> dict[Key, str]:
+    found = {}
+    for failure in result.failures:
+        assert isinstance(failure.operation.payload, Edit)
+        found[failure.operation.payload.key] = failure.code
+    return found
+
+
+def is_class(request: Request, minor: int) -> bool:
+    return request.type == wire.NEWTCLASS and struct.unpack_from("=I", request.body, 8)[
+        0
+    ] == numbers.class_id(minor)
+
+
+async def test_all_of_a_plan_is_written_and_the_earlier_root_kept_before() -> None:
+    host = Host()
+    operations, _ = plan()
+    result = await host.apply(operations)
+    assert result == ApplyResult(applied=len(operations))
+    assert host.state.documents == {
+        "root-up0": {"kind": "noqueue", "handle": 0, "options": "", "children": []}
+    }
+    assert host.route.sent[0].type == wire.NEWQDISC
+
+
+async def test_a_refused_leaf_stops_its_queue_and_its_element_and_nobody_elses() -> None:
+    operations, minors = plan()
+    web = minors["prod/web"]
+    host = Host(route=FakeChannel(lambda one: errno.EINVAL if is_class(one, web) else 0))
+    host.route.refuses = lambda one: errno.EINVAL if is_class(one, web) or is_queue(one, web) else 0
+    result = await host.apply(operations)
+    assert failed_keys(result) == {
+        ClassKey(2, web): "EINVAL",
+        QueueKey(2, web): SKIPPED,
+        ElementKey(ElementMap.TX4, "10.88.0.10"): SKIPPED,
+    }
+    assert result.applied == len(operations) - 3
+    assert host.netfilter.transactions == [1]
+
+
+def is_queue(request: Request, minor: int) -> bool:
+    return request.type == wire.NEWQDISC and struct.unpack_from("=I", request.body, 12)[
+        0
+    ] == numbers.class_id(minor)
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [
+        TypeError("x"),
+        KeyError("y"),
+        struct.error("z"),
+        ZeroDivisionError("0"),
+        OSError(5, "io"),
+        ValueError(),
+    ],
+)
+async def test_whatever_is_raised_for_one_object_is_its_failure_alone(problem: Exception) -> None:
+    operations, minors = plan()
+    real, web = wire.make_class, minors["prod/web"]
+
+    def breaks(ifindex: int, minor: int, spec: ClassSpec, *, create: bool = True) -> Request:
+        if minor == web:
+            raise problem
+        return real(ifindex, minor, spec, create=create)
+
+    host = Host()
+    with mock.patch("netqos_tc.writer.wire.make_class", breaks):
+        result = await host.apply(operations)
+    codes = failed_keys(result)
+    assert codes[ClassKey(2, web)] == type(problem).__name__
+    assert set(codes.values()) == {type(problem).__name__, SKIPPED}
+    assert all(failure.message for failure in result.failures)
+    assert result.applied == len(operations) - 3
+
+
+async def test_without_the_root_nothing_on_the_device_is_tried() -> None:
+    operations, _ = plan()
+    host = Host(reader=FakeReader(Root(kind="cake", handle=0x10000)))
+    result = await host.apply(operations)
+    assert host.route.sent == []
+    assert host.netfilter.sent == []
+    assert host.state.documents == {}
+    codes = failed_keys(result)
+    assert codes.pop(RootKey(2)) == "Retryable"
+    assert set(codes.values()) == {SKIPPED}
+
+
+async def test_without_the_table_there_are_no_elements() -> None:
+    operations, _ = plan()
+    host = Host(nft=FakeNft(Rejected("no")))
+    codes = failed_keys(await host.apply(operations))
+    assert codes[TableKey()] == "Rejected"
+    assert {type(key) for key in codes} == {TableKey, ElementKey}
+
+
+async def test_a_refused_element_is_left_out_and_the_rest_goes_in_one_more_transaction() -> None:
+    operations, _ = plan()
+    bad = bytes((10, 88, 0, 10))
+    host = Host(netfilter=FakeChannel(lambda one: errno.EBUSY if bad in one.body else 0))
+    result = await host.apply(operations)
+    assert failed_keys(result) == {ElementKey(ElementMap.TX4, "10.88.0.10"): "EBUSY"}
+    assert host.netfilter.transactions == [2, 1]
+    assert result.applied == len(operations) - 1
+
+
+async def test_what_is_gone_already_counts_as_deleted_but_a_refused_move_keeps_the_old_leaf() -> None:
+    operations, minors = plan()
+    met = after(operations)
+    moved = states.node((replace(WEB, level=Level.L2),), uplinks=(UP,))
+    there, _ = plan(met, moved)
+    host = Host(
+        netfilter=FakeChannel(lambda one: errno.EPERM if bytes((10, 88, 0, 10)) in one.body else errno.ENOENT)
+    )
+    result = await host.apply(there)
+    codes = failed_keys(result)
+    assert codes[ElementKey(ElementMap.TX4, "10.88.0.10")] == "EPERM"
+    assert codes[ClassKey(2, minors["prod/web"])] == SKIPPED
+    assert ElementKey(ElementMap.TX4, "10.88.0.11") not in codes
+    assert ClassKey(2, minors["prod/db"]) not in codes
+
+
+async def test_a_leaf_that_never_empties_is_waited_for_a_second_and_no_longer() -> None:
+    operations, _ = plan()
+    met = after(operations)
+    there, _ = plan(met, states.node((DB,), uplinks=(UP,)))
+    host = Host()
+    stuck = mock.Mock(counters=wire.Counters(backlog_packets=3))
+    host.reader = mock.Mock(our_class=lambda _ifindex, _minor: stuck)
+    assert (await host.apply(there)).ok
+    assert 0.9 <= sum(host.slept) <= 1.1
+
+
+async def test_an_element_of_another_type_of_map_makes_the_table_anew() -> None:
+    spec = classify.table_spec(cgroups=True)
+    damaged = replace(spec, rules=spec.rules[1:])
+    met = TcObserved(ours={TableKey(): damaged}, roots={2: NOQUEUE})
+    operations, _ = plan(met)
+    table = [one for one in operations if one.subject == "table inet netqos"]
+    host = Host(nft=FakeNft(Rejected("nft: File exists")))
+    assert (await host.apply(table)).ok
+    assert host.nft.scripts[1] == classify.removal_text() + host.nft.scripts[0]
