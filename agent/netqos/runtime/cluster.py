@@ -6,8 +6,14 @@ import os
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from netqos.runtime.inputs import HostFacts
+from netqos.runtime.parts import Parts
 from netqos.settings.values import Settings, Toggle
+
+if TYPE_CHECKING:
+    from netqos.runtime.kube import KubeSources
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
@@ -23,3 +29,12 @@ def decided(settings: Settings, *, in_cluster: bool) -> Settings:
         return settings
     enable = Toggle.ON if in_cluster else Toggle.OFF
     return replace(settings, kubernetes=replace(settings.kubernetes, enable=enable))
+
+
+def follow_kubernetes(parts: Parts, host: HostFacts, settings: Settings) -> KubeSources | None:
+    """The Kubernetes sources, not started; None on a node without."""
+    if settings.kubernetes.enable is not Toggle.ON:
+        return None
+    from netqos.runtime.kube import KubeSources  # noqa: PLC0415 - a node without Kubernetes loads nothing of it
+
+    return KubeSources(settings, parts.node, parts.clock, own_addresses=lambda: host.own_addresses)

@@ -26,6 +26,7 @@ class HostFacts:
 
     def __init__(self, name: str, world_settings: Settings, clock: Clock) -> None:
         """Made in the network namespace that is shaped; `Unsupported` where its links cannot be read."""
+        self.own_addresses: frozenset[str] = frozenset()
         self._name = name
         self._clock = clock
         try:
@@ -43,8 +44,9 @@ class HostFacts:
         settings = world.settings.value
         links = self._links.read(settings.uplinks, now_s=self._clock.monotonic())
         world.node.set(node_facts(self._name, links, self._cgroups))
+        self.own_addresses = self._links.local_addresses()
         world.workloads.set(
-            workload_facts(settings.workloads, self._cgroups, own_addresses=self._links.local_addresses())
+            workload_facts(settings.workloads, self._cgroups, own_addresses=self.own_addresses)
         )
 
     async def follow(self, world: World, look_again: asyncio.Event) -> None:

@@ -13,6 +13,7 @@ from netqos.host.clock import SystemClock
 from netqos.model.health import Finding, Severity
 from netqos.model.plan import ApplyResult, Plan
 from netqos.runtime.backends import build_backends
+from netqos.runtime.cluster import decided, follow_kubernetes, is_in_cluster
 from netqos.runtime.inputs import HostFacts
 from netqos.runtime.parts import Hooks, Parts, make_parts
 from netqos.settings.file import parse_documents
@@ -59,7 +60,7 @@ def _read(config: Path) -> Settings:
 
 
 async def _dry_run(settings: Settings) -> Answer:
-    parts = _look(settings)
+    parts = await _look(settings)
     try:
         plans = await parts.reconciler.preview()
     finally:
@@ -70,7 +71,7 @@ async def _dry_run(settings: Settings) -> Answer:
 
 
 async def _once(settings: Settings) -> Answer:
-    parts = _look(settings)
+    parts = await _look(settings)
     try:
         results = await parts.reconciler.run_pass()
         views = [runner.view() for runner in parts.reconciler.all_runners().values()]
@@ -85,9 +86,18 @@ async def _once(settings: Settings) -> Answer:
     return DONE if is_good else FAILED, "\n".join((*lines, *map(_line, findings)))
 
 
-def _look(settings: Settings) -> Parts:
+async def _look(settings: Settings) -> Parts:
+    settings = decided(settings, in_cluster=is_in_cluster())
     parts = make_parts(settings, SystemClock(), Hooks())
-    HostFacts(parts.node, settings, parts.clock).look(parts.world)
+    host = HostFacts(parts.node, settings, parts.clock)
+    host.look(parts.world)
+    kube = follow_kubernetes(parts, host, settings)
+    if kube is not None:
+        kube.start(parts.world)
+        try:
+            await kube.first()
+        finally:
+            kube.stop()
     return parts
 
 

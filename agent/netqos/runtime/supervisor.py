@@ -11,6 +11,7 @@ import gc
 import signal
 import sys
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 from netqos.errors import NetqosError
@@ -24,6 +25,7 @@ from netqos.observe.metricsserver import serve_metrics, stalled
 from netqos.observe.notify import Notifier
 from netqos.observe.statusserver import serve_status
 from netqos.runtime.agent import DecisionFeed, RunningAgent
+from netqos.runtime.cluster import decided, follow_kubernetes, is_in_cluster
 from netqos.runtime.inputs import HostFacts
 from netqos.runtime.parts import Hooks, Parts, make_parts
 from netqos.runtime.reconciler import PassReport
@@ -72,6 +74,8 @@ class Supervisor:
         clock: Clock,
     ) -> None:
         """Take the status socket first: a second daemon ends here, before anything is touched."""
+        self._in_cluster = is_in_cluster()
+        first = self._decided(first)
         settings = first.value.settings
         self._loop = asyncio.get_running_loop()
         self._listener = UnixListener(Path(settings.paths.socket))
@@ -89,6 +93,7 @@ class Supervisor:
         self._feed = DecisionFeed(self._loop)
         self._parts = self._make_parts(first, clock)
         self._host = HostFacts(self._parts.node, settings, clock)
+        self._kube = follow_kubernetes(self._parts, self._host, settings)
         self._agent = RunningAgent(
             node=self._parts.node,
             reconciler=self._parts.reconciler,
@@ -103,6 +108,8 @@ class Supervisor:
         """Run until asked to stop; a task that fails raises its error here."""
         self._handle_signals()
         self._host.look(self._parts.world)
+        if self._kube is not None:
+            self._kube.start(self._parts.world)
         self._log.info("started", node=self._parts.node, config=str(self._source.path))
         try:
             async with asyncio.TaskGroup() as tasks:
@@ -162,7 +169,7 @@ class Supervisor:
 
     def _take(self, snapshot: Snapshot[Configuration]) -> None:
         """Put a newer configuration in force; what needs a restart was kept out by the source."""
-        self._snapshot = snapshot
+        self._snapshot = snapshot = self._decided(snapshot)
         settings = snapshot.value.settings
         self._logs.apply(settings.log)
         for runner in self._parts.reconciler.all_runners().values():
@@ -178,6 +185,8 @@ class Supervisor:
         recorder.reconciled(took_s=report.took_s, event_to_applied_s=report.event_to_applied_s)
         if report.results:
             recorder.saw(self._all_findings())
+        if self._kube is not None and self._parts.reconciler.composition is not None:
+            self._kube.report(self._parts.reconciler.composition)
         if not self._is_ready:
             self._is_ready = True
             self._notifier.ready("enforcing")
@@ -220,14 +229,23 @@ class Supervisor:
         self._metrics_finding = finding
 
     def _sources(self) -> dict[str, SourceState]:
-        return {"file": self._source.state}
+        kube = self._kube.states() if self._kube is not None else {}
+        return {"file": self._source.state, **kube}
 
     def _extra_findings(self) -> tuple[Finding, ...]:
         metrics = (self._metrics_finding,) if self._metrics_finding is not None else ()
-        return (*self._snapshot.findings, *self._parts.state.findings, *metrics)
+        kube = self._kube.findings() if self._kube is not None else ()
+        return (*self._snapshot.findings, *self._parts.state.findings, *metrics, *kube)
+
+    def _decided(self, snapshot: Snapshot[Configuration]) -> Snapshot[Configuration]:
+        """The snapshot with `kubernetes.enable: auto` decided."""
+        settings = decided(snapshot.value.settings, in_cluster=self._in_cluster)
+        return replace(snapshot, value=replace(snapshot.value, settings=settings))
 
     async def _end(self) -> None:
         reconciler = self._parts.reconciler
+        if self._kube is not None:
+            self._kube.stop()
         try:
             if self._stop.is_set() and self._snapshot.value.settings.on_exit is OnExit.RESTORE:
                 await reconciler.restore()

@@ -24,6 +24,9 @@ from netqos.sources.kube.answers import (
 
 T = TypeVar("T")
 
+NOT_YET = "not listed yet"
+"""What a state says before the first answer, or the first failure."""
+
 _SHORT_S, _LONG_S = 1.0, 5.0
 """A watch that ends sooner was refused in effect; one that lasted longer has shown that all is well."""
 
@@ -102,7 +105,7 @@ class ListWatch(Generic[T]):
     ) -> None:
         """`chance()` is in [0, 1). `may_be_absent`: 404 means that there are none, and is no failure."""
         self.items: dict[str, T] = {}
-        self.state = SourceState(freshness=Freshness.WAITING, detail="not listed yet")
+        self.state = SourceState(freshness=Freshness.WAITING, detail=NOT_YET)
         self.unread = 0
         self._parse = parse
         self._chance = chance
