@@ -8,7 +8,8 @@ import tempfile
 from pathlib import Path
 
 from tests.apiserver.fixtures import install_crd
-from tests.apiserver.programs import Unavailable, find_programs
+from tests.apiserver.gobuild import Unavailable
+from tests.apiserver.programs import find_programs
 from tests.apiserver.server import ApiServer
 
 

@@ -11,12 +11,13 @@ import yaml
 
 from netqos.testing.faultproxy import FaultProxy
 from tests.apiserver.client import Api, ApiError, Document
+from tests.apiserver.gobuild import ROOT, Unavailable, built
 from tests.apiserver.kube import NODESLOS, Kube
-from tests.apiserver.programs import ROOT, Programs, Unavailable, find_programs
+from tests.apiserver.programs import SOURCES, Programs, find_programs
 from tests.apiserver.server import ApiServer
 
 CRD_FILE = ROOT / "daemonset" / "crd" / "crd-nodeslo.yaml"
-FIXTURES = frozenset({"apiserver", "start_apiserver", "apiserver_programs"})
+FIXTURES = frozenset({"apiserver_programs", "renderer"})
 
 StartServer = Callable[..., ApiServer]
 MakeProxy = Callable[..., FaultProxy]
@@ -37,7 +38,16 @@ def apiserver_programs() -> Programs:
     try:
         return find_programs()
     except Unavailable as problem:
-        pytest.skip(str(problem))
+        pytest.skip(f"no API server to test with: {problem}")
+
+
+@pytest.fixture(scope="session")
+def renderer() -> Path:
+    """The program that does what kustomize and helm do (tests/kube/manifests.py), built now where need be."""
+    try:
+        return built(SOURCES / "render")
+    except Unavailable as problem:
+        pytest.skip(f"nothing to render manifests with: {problem}")
 
 
 @pytest.fixture(scope="session")

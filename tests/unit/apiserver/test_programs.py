@@ -7,16 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.apiserver.programs import (
-    SOURCE_NAMES,
-    SOURCES,
-    OneProgram,
-    TwoPrograms,
-    Unavailable,
-    cache_folder,
-    find_programs,
-    source_digest,
-)
+from tests.apiserver.gobuild import SOURCE_NAMES, Unavailable, cache_folder, source_digest
+from tests.apiserver.programs import SOURCES, OneProgram, TwoPrograms, find_programs
 
 
 def program(path: Path) -> Path:
@@ -49,7 +41,7 @@ def test_a_given_program_that_is_not_there_is_told_in_one_line(tmp_path: Path) -
 
 
 def test_what_was_built_from_these_sources_is_taken_from_the_cache(tmp_path: Path) -> None:
-    kept = tmp_path / "apiserver" / source_digest() / "testapi"
+    kept = tmp_path / "apiserver" / source_digest(SOURCES) / "apiserver"
     kept.parent.mkdir(parents=True)
     program(kept)
     assert find_programs({"NETQOS_CACHE": str(tmp_path)}) == OneProgram(kept)
@@ -58,9 +50,9 @@ def test_what_was_built_from_these_sources_is_taken_from_the_cache(tmp_path: Pat
 @pytest.mark.parametrize(
     ("env", "expected"),
     [
-        ({"NETQOS_CACHE": "/a", "XDG_CACHE_HOME": "/b"}, Path("/a/apiserver")),
-        ({"XDG_CACHE_HOME": "/b"}, Path("/b/netqos/apiserver")),
-        ({}, Path.home() / ".cache/netqos/apiserver"),
+        ({"NETQOS_CACHE": "/a", "XDG_CACHE_HOME": "/b"}, Path("/a")),
+        ({"XDG_CACHE_HOME": "/b"}, Path("/b/netqos")),
+        ({}, Path.home() / ".cache" / "netqos"),
     ],
 )
 def test_the_cache_is_outside_the_checkout(env: dict[str, str], expected: Path) -> None:
@@ -71,7 +63,7 @@ def test_the_cache_is_outside_the_checkout(env: dict[str, str], expected: Path) 
 def test_each_source_counts(name: str, tmp_path: Path) -> None:
     for each in SOURCE_NAMES:
         shutil.copy(SOURCES / each, tmp_path)
-    assert source_digest(tmp_path) == source_digest()
+    assert source_digest(tmp_path) == source_digest(SOURCES)
     with (tmp_path / name).open("a", encoding="utf-8") as file:
         file.write("\n")
-    assert source_digest(tmp_path) != source_digest()
+    assert source_digest(tmp_path) != source_digest(SOURCES)
