@@ -51,8 +51,6 @@ def make_certificate(folder: Path) -> Certificate:
 
 
 def write_private_key(path: Path) -> None:
-    """Write a new private key for ES256, readable by its owner only."""
-    run_tool(
-        ["openssl", "genpkey", "-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256", "-out", str(path)]
-    )
+    """Write a new private key for ES256, readable by its owner only, in the form that has its public half (SEC 1)."""
+    run_tool(["openssl", "ecparam", "-name", "prime256v1", "-genkey", "-noout", "-out", str(path)])
     path.chmod(0o600)
