@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from pyroute2 import IPRoute
 
-from netqos.host.links import RECHECK_S, Configured, LinkReport, Links
+from netqos.host.links import RECHECK_S, Configured, LinkReport, Links, ethtool_speed
 from netqos.host.rtnetlink import Requests
 from netqos.model.ids import IfName
 from netqos.model.levels import PerDirection
@@ -125,6 +125,12 @@ def test_what_is_told_of_an_uplink(make_node: Callable[[str], Node]) -> None:
     node.ip("link set far0 down")
     (up0,) = node.read(named("up0")).uplinks
     assert not up0.is_up
+
+
+def test_the_drivers_speed(make_node: Callable[[str], Node]) -> None:
+    node = make_node(PAIR)
+    descriptor = node.links._requests.fileno()
+    assert [ethtool_speed(descriptor, name) for name in ("up0", "lo", "missing")] == [10_000, None, None]
 
 
 def test_changes_are_seen_at_the_next_look(make_node: Callable[[str], Node]) -> None:

@@ -220,6 +220,11 @@ def ethtool_speed(descriptor: int, name: str) -> int | None:
         fcntl.ioctl(descriptor, _SIOCETHTOOL, question)
     except OSError:
         return None
+    return decode_speed(command.tobytes())
+
+
+def decode_speed(command: bytes) -> int:
+    """The speed in a struct ethtool_cmd, -1 for the driver's own "unknown" (SPEED_UNKNOWN)."""
     low, high = struct.unpack_from("=12xH14xH", command)
     speed = int(high << 16 | low)
     return -1 if speed == 0xFFFFFFFF else speed
