@@ -9,6 +9,8 @@ import contextlib
 import itertools
 import re
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from ipaddress import IPv4Address
 
 from tests.apiserver.client import Api, ApiError, Document
 
@@ -19,6 +21,8 @@ RBAC = "/apis/rbac.authorization.k8s.io/v1"
 BINDINGS = f"{RBAC}/clusterrolebindings"
 
 Texts = Mapping[str, str]
+
+FIRST_ADDRESS = IPv4Address("10.88.0.1")
 
 _numbers = itertools.count(1)
 
@@ -100,6 +104,18 @@ class Kube:
         }
         made = self.api.create(pods_path(namespace or self.namespace), body)
         return made if phase is None else self.report_pod(name, ips=ips, phase=phase, namespace=namespace)
+
+    def create_pods(
+        self, count: int, *, prefix: str = "pod", annotations: Texts | None = None, workers: int = 4
+    ) -> list[Document]:
+        """Make many pods, `prefix`-0 and on, with the addresses 10.88.0.1 and on; in no order, but listed in it."""
+
+        def create(number: int) -> Document:
+            address = str(FIRST_ADDRESS + number)
+            return self.create_pod(f"{prefix}-{number}", ips=[address], annotations=annotations)
+
+        with ThreadPoolExecutor(workers) as pool:
+            return list(pool.map(create, range(count)))
 
     def report_pod(
         self,

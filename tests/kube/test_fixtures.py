@@ -33,6 +33,14 @@ def test_a_pod_is_reported_as_by_a_kubelet(kube: Kube) -> None:
     }
 
 
+def test_many_pods_are_made_at_once(kube: Kube) -> None:
+    made = kube.create_pods(20, prefix="web", annotations={"a": "b"})
+    assert [pod["metadata"]["name"] for pod in made] == [f"web-{n}" for n in range(20)]
+    assert [pod["status"]["podIP"] for pod in made] == [f"10.88.0.{n + 1}" for n in range(20)]
+    listed = kube.api.get(pods_path(kube.namespace), limit=15)
+    assert (len(listed["items"]), listed["metadata"]["remainingItemCount"]) == (15, 5)
+
+
 def test_an_address_may_come_late_change_and_go(kube: Kube) -> None:
     assert "podIP" not in kube.create_pod("web", phase=None)["status"]
     assert kube.report_pod("web", ips=["10.88.0.1"], phase="Running")["status"]["podIP"] == "10.88.0.1"
