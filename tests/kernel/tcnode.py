@@ -138,5 +138,15 @@ def send(address: str, count: int = 10, *, size: int = 500, priority: int | None
             time.sleep(0.0005)
 
 
+def connect(address: str, port: int) -> socket.socket:
+    """A TCP connection to a server that is about to listen."""
+    for _ in range(200):
+        try:
+            return socket.create_connection((address, port), timeout=5)
+        except ConnectionRefusedError:
+            time.sleep(0.01)
+    raise TimeoutError("nobody listens")
+
+
 def id_of(minor: int) -> str:
     return numbers.text(numbers.class_id(minor))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import socket
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +16,7 @@ from netqos.model.ids import CgroupPath
 from netqos.model.levels import Level
 from netqos.testing import states
 from netqos_tc import numbers
-from tests.kernel.tcnode import ShapedNode, send, shaped_node
+from tests.kernel.tcnode import ShapedNode, connect, send, shaped_node
 
 pytestmark = pytest.mark.kernel("veth", "htb", "u32", "nft", "nft-fib", "nft-socket")
 
@@ -126,15 +125,6 @@ async def test_a_priority_that_a_process_gives_itself_is_not_ours() -> None:
             node.rig.node.call(send, node.rig.wire.address6, COUNT, priority=numbers.class_id(stolen))
             expect(node, before, {numbers.HOST: 2 * COUNT})
         assert "direct_packets_stat 0" in node.tc("qdisc", "show", "dev", "up0", "root")
-
-
-def connect(address: str, port: int) -> socket.socket:
-    for _ in range(200):
-        try:
-            return socket.create_connection((address, port), timeout=5)
-        except ConnectionRefusedError:
-            time.sleep(0.01)
-    raise TimeoutError("nobody listens")
 
 
 def close_with_data_left(address: str, port: int, priority: int) -> None:

@@ -10,6 +10,7 @@ from pyroute2 import IPRoute
 
 from netqos.errors import Retryable
 from netqos.model.desired import DesiredPod, DesiredState
+from netqos.model.levels import PerLevel
 from netqos.testing import states
 from netqos.testing.harness import converge
 from netqos.testing.states import G, M
@@ -93,8 +94,7 @@ async def test_a_second_start_writes_nothing_and_finds_the_same_handles(host: Up
     second = host.backend()
     path = first.fast_path()
     assert path is not None
-    unit = path.sample()[0].unit
-    path.adjust(unit, states.bands((1, 1, 1), (600 * M, 0, 0)).map(lambda band: band.ceiling_bps))
+    path.adjust(path.sample()[0].unit, PerLevel(600 * M, 0, 0))
     path.close()
     plan = second.plan(desired, await second.observe())
     assert not plan
@@ -185,6 +185,40 @@ async def test_what_others_do_elsewhere_is_no_drift(host: UplinkHost) -> None:
     host.namespace.run(["tc", "qdisc", "add", "dev", "wire0", "root", "pfifo", "limit", "10"])
     assert await backend.is_untouched()
     assert await backend.is_untouched()
+
+
+async def test_the_loops_ceiling_is_no_drift_and_any_other_number_of_l0_is(host: UplinkHost) -> None:
+    backend = host.backend()
+    await converge(backend, node(20 * M))
+    await backend.observe()
+    path = backend.fast_path()
+    assert path is not None
+    unit = path.sample()[0].unit
+    for ceiling_bps in (10 * M, 13 * M, 20 * M):
+        path.adjust(unit, PerLevel(ceiling_bps, 0, 0))
+        assert await backend.is_untouched()
+        assert not backend.plan(node(20 * M), await backend.observe())
+    path.close()
+    assert await backend.is_untouched()
+    host.namespace.run(
+        [
+            "tc",
+            "class",
+            "change",
+            "dev",
+            "up0",
+            "classid",
+            "4e51:10",
+            "parent",
+            "4e51:1",
+            "htb",
+            "rate",
+            "9mbit",
+            "ceil",
+            "20mbit",
+        ]
+    )
+    assert not await backend.is_untouched()
 
 
 async def test_the_device_may_go_and_come_back(host: UplinkHost) -> None:

@@ -22,7 +22,7 @@ from netqos_tc import numbers, params
 from netqos_tc.spec import ClassSpec
 from netqos_tc.wire import HtbClass
 from tests.kernel.tchost import make_backend
-from tests.kernel.tcnode import ShapedNode, id_of, send, shaped_node
+from tests.kernel.tcnode import ShapedNode, connect, id_of, send, shaped_node
 
 pytestmark = pytest.mark.kernel("veth", "htb", "u32", "nft", "nft-fib", "nft-socket", "tool:iperf3")
 
@@ -157,6 +157,44 @@ async def test_a_limit_holds_within_five_percent_against_tcp_and_udp(limit_bps: 
         tcp_bps, udp_bps = rates_bps(node, minors, seconds=1.5)
     assert tcp_bps == pytest.approx(limit_bps, rel=0.05)
     assert udp_bps == pytest.approx(limit_bps // 2, rel=0.05)
+
+
+def take_all(address: str, port: int, count: int) -> None:
+    with socket.create_server((address, port)) as server:
+        server.settimeout(20)
+        for _ in range(count):
+            connection, _peer = server.accept()
+            with connection:
+                while connection.recv(1 << 16):
+                    pass
+                connection.sendall(b"done")
+
+
+def transfers(address: str, port: int, count: int, size: int) -> list[float]:
+    """How long transfers take, each over a new connection with BBR."""
+    took = []
+    for _ in range(count):
+        with connect(address, port) as connection:
+            began_s = time.monotonic()
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b"bbr")
+            connection.sendall(bytes(size))
+            connection.shutdown(socket.SHUT_WR)
+            connection.settimeout(20)
+            assert connection.recv(10) == b"done"
+            took.append(time.monotonic() - began_s)
+    return took
+
+
+@pytest.mark.kernel("bbr")
+async def test_a_short_transfer_over_a_small_total_is_not_stuck_in_a_queue_too_short_for_gso() -> None:
+    """With queues of 16 or 64 KiB each of these takes 4 to 15 s."""
+    with shaped_node("web") as node:
+        await node.bring(node.node(node.pod("web", Level.L1), total_bps=20 * M))
+        for sender in (node.rig.node, node.rig.pod("web")):
+            taker = node.rig.wire.fork(take_all, node.rig.wire.address, PORT + 1, 4)
+            took_s = sender.call(transfers, node.rig.wire.address, PORT + 1, 4, 400_000)
+            taker.result()
+            assert sorted(took_s)[1] < 1
 
 
 async def test_the_first_fifth_of_a_second_is_not_unlimited() -> None:

@@ -31,6 +31,7 @@ from netqos_tc.spec import (
     ElementMap,
     ElementSpec,
     FilterKey,
+    LeafQueueSpec,
     QueueKey,
     RootKey,
     TableKey,
@@ -298,6 +299,27 @@ def test_a_limit_for_ingress_alone_keeps_the_pod_in_its_level() -> None:
     assert isinstance(spec, ClassSpec)
     assert spec.parent == numbers.class_id(numbers.LEVELS[Level.L2])
     assert spec.ceil == 125_000_000
+
+
+def test_the_leaves_that_are_always_there() -> None:
+    """Contract 8, on 10 Gbit/s with 50/30/20 percent: class, rate, ceil (bits per second), prio, quantum, queue."""
+    total_bps = 10 * G
+    up = states.uplink(index=2, tx_bps=total_bps)
+    model = kernel()
+    bring(model, states.node((WEB,), uplinks=(up,), tx=states.direction(total_bps)))
+    found = {}
+    for key, spec in model.specs.items():
+        queue = model.specs.get(QueueKey(2, key.minor)) if isinstance(key, ClassKey) else None
+        if isinstance(key, ClassKey) and isinstance(spec, ClassSpec) and isinstance(queue, LeafQueueSpec):
+            parent = numbers.minor_of(spec.parent)
+            found[key.minor] = (parent, spec.rate * 8, spec.ceil * 8, spec.prio, spec.quantum, queue.limit)
+    assert found == {
+        0xC: (0x1, 1 * M, 625 * M, 0, 15_000, 16_384),
+        0x10E: (0x10, 100 * M, 10 * G, 0, 60_000, 12_500_000),
+        0x10F: (0x10, 100 * M, 10 * G, 0, 60_000, 12_500_000),
+        0x11F: (0x11, 366_208, 10 * G, 1, 15_000, 7_500_000),
+        leaf_of(model, "prod/web"): (0x10, 4_882_808, 10 * G, 0, 15_000, 12_500_000),
+    }
 
 
 # ---------------------------------------------------------------- roots
