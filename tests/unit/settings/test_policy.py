@@ -313,6 +313,25 @@ def test_two_units_in_one_class_are_wrong() -> None:
     assert policy.invalid == frozenset({Level.L1})
 
 
+def test_mixed_units_are_told_with_what_is_here_and_what_was_before() -> None:
+    obj = upstream(
+        systemClass=qos(enable=True, egressRequest="1M", egressLimit=5),
+        lsClass=qos(enable=True, egressRequest=30),
+        beClass=qos(enable=True, egressRequest="200M"),
+    )
+    _, findings = parse_node_slo(obj, subject=SUBJECT)
+    assert [finding.message for finding in findings] == [
+        (
+            "spec.resourceQOSStrategy.systemClass.networkQOS: bits per second and percentages here; "
+            "allowed: one unit for all levels"
+        ),
+        (
+            "spec.resourceQOSStrategy.beClass.networkQOS: bits per second here, and percentages before; "
+            "allowed: one unit for all levels"
+        ),
+    ]
+
+
 def test_percentages_that_a_crd_fills_in_as_defaults_are_no_second_unit() -> None:
     defaults = {"ingressRequest": 0, "ingressLimit": 100, "egressLimit": 100}
     policy, codes = read(upstream(lsClass=qos(enable=True, egressRequest="300M", **defaults)))
