@@ -35,6 +35,11 @@ def by_name(documents: Iterable[Document]) -> dict[tuple[str, str], Document]:
     return {(one["kind"], one["metadata"]["name"]): one for one in documents}
 
 
+def is_hook(document: Document) -> bool:
+    """Whether Helm makes an object for a moment only."""
+    return "helm.sh/hook" in document["metadata"].get("annotations", {})
+
+
 def _run(program: Path, *arguments: str) -> str:
     done = subprocess.run([str(program), *arguments], capture_output=True, text=True, check=False, timeout=30)
     if done.returncode != 0:
