@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Final, cast
 
 from netqos.backend import BackendContext, Capabilities, FastPath, LeafCounters, NftRunner
+from netqos.errors import Unsupported
 from netqos.model.desired import DesiredState
 from netqos.model.health import Finding, error
 from netqos.model.ids import IfName, PodUid
@@ -64,7 +65,12 @@ class TcBackend:
 
     async def probe(self) -> Capabilities:
         """Try what the kernel can do; nothing outlives the call."""
-        capabilities, self._facilities = probe(self._open().route, self._nft)
+        try:
+            kernel = self._open()
+        except Unsupported as problem:
+            finding = error("no-netlink", f"backend {self.name}", problem.message, hint=problem.hint)
+            return Capabilities(available=False, findings=(finding,))
+        capabilities, self._facilities = probe(kernel.route, self._nft)
         return capabilities
 
     async def observe(self) -> TcObserved:
@@ -73,7 +79,8 @@ class TcBackend:
         found, self._print = self._read(kernel)
         self._links = found.links
         now_s = self._context.monotonic()
-        self._remembered |= found.owners()
+        known = {owner: minor for owner, minor in self._remembered.items() if owner in self._uids}
+        self._remembered = known | found.owners()
         self._seen = TcObserved(
             ours=cast("Mapping[Hashable, object]", found.specs),
             foreign=found.foreign,
@@ -251,7 +258,12 @@ class _Kernel:
 
     @classmethod
     def open(cls) -> _Kernel:
-        route, netfilter = Channel.route(), Channel.netfilter()
+        route = Channel.route()
+        try:
+            netfilter = Channel.netfilter()
+        except Unsupported:
+            route.close()
+            raise
         reader = Reader(route, netfilter)
         return cls(route=route, netfilter=netfilter, reader=reader, auditor=Auditor(route, netfilter, reader))
 

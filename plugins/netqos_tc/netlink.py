@@ -67,7 +67,10 @@ class Channel:
         try:
             self._socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, protocol)
         except OSError as problem:
-            raise Unsupported(f"netlink protocol {protocol}: {problem.strerror}") from problem
+            raise Unsupported(
+                f"netlink protocol {protocol} cannot be opened: {problem.strerror}",
+                hint="the kernel needs CONFIG_NETFILTER_NETLINK" if protocol == _NETFILTER else "",
+            ) from problem
         self._socket.setsockopt(_SOL_NETLINK, _EXT_ACK, 1)
         self._socket.setsockopt(_SOL_NETLINK, _CAP_ACK, 1)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BUFFER)
@@ -204,6 +207,8 @@ class Channel:
             return list(messages(self._socket.recv(_DATAGRAM)))
         except TimeoutError as problem:
             raise Retryable(f"the kernel gave no netlink answer within {_TIMEOUT_S:g} s") from problem
+        except OSError as problem:  # ENOBUFS: some answers are lost, so everything is asked for again
+            raise Retryable(f"netlink: {problem.strerror}") from problem
 
     @staticmethod
     def _is_busy(message: Message) -> bool:

@@ -45,6 +45,9 @@ _HTB_VERSION: Final = 3
 _R2Q: Final = 10  # only for classes without a quantum, which we never make
 _HTB_OPT: Final = struct.Struct("=BBHhHIBBHhHIIIIII")
 _HTB_GLOB: Final = struct.Struct("=IIIII")
+_INNER_QUANTUM: Final = (
+    15_000  # means nothing for an inner class, but without one the kernel warns of its own choice
+)
 _ETHERNET: Final = 1  # TC_LINKLAYER_ETHERNET: the kernel then needs no table of transmission times
 _MOST_32: Final = 2**32 - 1
 
@@ -154,10 +157,11 @@ def htb_options(spec: ClassSpec) -> bytes:
     """The parameters of a class. Rates over 32 bits are saturated in the old field and whole in a second one."""
     if spec.rate < 1 or spec.ceil < 1:
         raise ValueError(f"an HTB class with rate {spec.rate} and ceil {spec.ceil} bytes per second")
+    quantum = _INNER_QUANTUM if spec.quantum is None else spec.quantum
     packed = _HTB_OPT.pack(
         *(0, _ETHERNET, 0, 0, 0, min(spec.rate, _MOST_32)),
         *(0, _ETHERNET, 0, 0, 0, min(spec.ceil, _MOST_32)),
-        *(spec.buffer, spec.cbuffer, spec.quantum or 0, 0, spec.prio or 0),
+        *(spec.buffer, spec.cbuffer, quantum, 0, spec.prio or 0),
     )
     return (
         attribute(_HTB_PARMS, packed)

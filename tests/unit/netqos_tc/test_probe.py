@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+import subprocess
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from unittest import mock
@@ -10,10 +12,13 @@ from unittest import mock
 import pytest
 
 from netqos.errors import NetqosError, Rejected, Unsupported
+from netqos.host.files import AtomicFiles
 from netqos.model.levels import Direction
+from netqos.testing.filehosts import FolderHarness
 from netqos_tc import probe as probing
+from netqos_tc.backend import TcBackend
 from netqos_tc.layout import Facilities
-from netqos_tc.netlink import Refused
+from netqos_tc.netlink import Channel, Refused
 from netqos_tc.netmsg import Request
 from netqos_tc.probe import Answer, probe
 
@@ -115,3 +120,23 @@ def test_what_is_missing(
 def test_a_namespace_that_may_not_be_made_tells_nothing() -> None:
     with mock.patch("netqos_tc.probe.ctypes.CDLL", return_value=mock.Mock(unshare=lambda _flags: -1)):
         assert probing._in_new_namespace(lambda: ALL) is None
+
+
+async def test_a_kernel_without_nfnetlink_makes_the_backend_unavailable_and_nothing_else() -> None:
+    backend = TcBackend(FolderHarness("tc", TcBackend, AtomicFiles()).context())
+    with mock.patch.object(
+        Channel, "netfilter", side_effect=Unsupported("netlink protocol 12", hint="modprobe")
+    ):
+        capabilities = await backend.probe()
+    assert not capabilities.available
+    assert [(one.code, one.hint) for one in capabilities.findings] == [("no-netlink", "modprobe")]
+    await backend.close()
+
+
+def test_importing_the_backend_loads_nothing_of_the_kernels() -> None:
+    program = "import sys, netqos_tc; print(sorted(sys.modules))"
+    loaded = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    ).stdout
+    for name in ("pyroute2", "netqos_tc.netlink", "netqos_tc.backend", "ctypes"):
+        assert f"'{name}'" not in loaded
