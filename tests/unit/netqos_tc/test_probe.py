@@ -123,7 +123,8 @@ def test_a_namespace_that_may_not_be_made_tells_nothing() -> None:
 
 
 async def test_a_kernel_without_nfnetlink_makes_the_backend_unavailable_and_nothing_else() -> None:
-    backend = TcBackend(FolderHarness("tc", TcBackend, AtomicFiles()).context())
+    host = FolderHarness("tc", TcBackend, AtomicFiles())
+    backend = TcBackend(host.context())
     with mock.patch.object(
         Channel, "netfilter", side_effect=Unsupported("netlink protocol 12", hint="modprobe")
     ):
@@ -131,6 +132,7 @@ async def test_a_kernel_without_nfnetlink_makes_the_backend_unavailable_and_noth
     assert not capabilities.available
     assert [(one.code, one.hint) for one in capabilities.findings] == [("no-netlink", "modprobe")]
     await backend.close()
+    host.close()
 
 
 def test_importing_the_backend_loads_nothing_of_the_kernels() -> None:
