@@ -190,6 +190,17 @@ def test_everything_is_read_anew_now_and_then_and_for_new_settings(tmp_path: Pat
     assert made.kernel.take_asked() == {"link", "addresses"}
 
 
+def test_events_do_not_put_off_the_look_at_everything(tmp_path: Path) -> None:
+    made = node(tmp_path, OTHER)
+    made.names("eth9")
+    for _ in range(4):
+        made.now_s += RECHECK_S / 4
+        made.events.waiting.append((NEWADDR, b""))
+        made.kernel.take_asked()
+        made.names("eth9")
+    assert made.kernel.take_asked() == {"link", "addresses"}
+
+
 def test_a_kernel_that_cannot_be_asked_leaves_the_report_before(tmp_path: Path) -> None:
     made = node(tmp_path, OTHER)
     made.names("eth9")

@@ -167,6 +167,36 @@ async def test_a_broken_file_leaves_the_last_good_settings(main: Path) -> None:
     await reader.close()
 
 
+async def test_a_file_that_is_being_written_is_not_taken_for_broken(main: Path) -> None:
+    hints = Hints()
+    pace = Pace(settle_s=1.0, settle_most_s=60.0, recheck_s=60.0, deadline_s=60.0)
+    reader = Reader(LocalFile(main, clock=FakeClock(), pace=pace, watch=hints))
+    await reader.next()
+    waiting = asyncio.ensure_future(reader.next())
+    for text in ("", "onExit", "onExit: keep\n"):
+        put(main, text)
+        hints.on_change()
+        await asyncio.sleep(0.02)
+    found = await waiting
+    assert (found.value.settings.on_exit.value, found.findings) == ("keep", ())
+    await reader.close()
+
+
+async def test_files_that_never_hold_still_are_looked_at_all_the_same(main: Path) -> None:
+    hints, clock = Hints(), FakeClock()
+    pace = Pace(settle_s=60.0, settle_most_s=5.0, recheck_s=60.0, deadline_s=60.0)
+    reader = Reader(LocalFile(main, clock=clock, pace=pace, watch=hints))
+    await reader.next()
+    waiting = asyncio.ensure_future(reader.next())
+    put(main, "onExit: keep\n")
+    while not waiting.done():
+        clock.advance(1.0)
+        hints.on_change()
+        await asyncio.sleep(0.001)
+    assert (await waiting).value.settings.on_exit.value == "keep"
+    await reader.close()
+
+
 async def test_a_start_with_a_broken_file(main: Path) -> None:
     put(main, "onExit: maybe\n")
     hints = Hints()
