@@ -25,6 +25,7 @@ from netqos.testing import states
 from netqos.testing.clock import FakeClock
 from netqos.testing.fakekernel import FakeKernel
 from netqos.testing.fakes import FakeBackend
+from netqos.testing.filehosts import MemoryState
 
 ON = Settings(
     bandwidth=PerDirection(tx=1000 * states.M, rx=600 * states.M),
@@ -35,20 +36,6 @@ NODE = NodeFacts(name="n1", uplinks=(UplinkFacts(name=IfName("up0"), index=2),))
 WEB = PodFacts(
     uid=states.pod_uid("web"), namespace="", name="web", addresses=("10.88.0.10",), direct_level=Level.L0
 )
-
-
-class MemoryState:
-    def __init__(self) -> None:
-        self.documents: dict[str, object] = {}
-
-    def load(self, name: str) -> object | None:
-        return self.documents.get(name)
-
-    def save(self, name: str, document: object) -> None:
-        self.documents[name] = document
-
-    def delete(self, name: str) -> None:
-        self.documents.pop(name, None)
 
 
 @dataclass
