@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tests.apiserver.fixtures import install_crd
 from tests.apiserver.gobuild import Unavailable
-from tests.apiserver.programs import find_programs
+from tests.apiserver.programs import Programs, find_programs
 from tests.apiserver.server import ApiServer
 
 
@@ -25,14 +25,23 @@ def main(arguments: list[str]) -> int:
     if arguments == ["build"]:
         print(programs)
         return 0
+    serve(programs)
+    return 0
+
+
+def serve(programs: Programs) -> None:
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     with tempfile.TemporaryDirectory(prefix="netqos-apiserver-") as folder:
         server = ApiServer(programs, Path(folder) / "data")
-        server.start()
-        install_crd(server.admin)
-        print(f"export KUBECONFIG={server.access.kubeconfig}", flush=True)
-        signal.sigwait({signal.SIGINT, signal.SIGTERM})
-        server.close()
-    return 0
+        try:
+            server.start()
+            install_crd(server.admin)
+            print(f"export KUBECONFIG={server.access.kubeconfig}", flush=True)
+            signal.pause()
+        except KeyboardInterrupt:
+            pass
+        finally:
+            server.close()
 
 
 if __name__ == "__main__":
