@@ -123,15 +123,15 @@ def test_what_is_no_file_of_ours_is_moved_aside_and_never_waited_for(tmp_path: P
     assert folder.load("before") == DOCUMENT
 
 
-def test_a_file_of_somebody_else_is_not_believed(tmp_path: Path) -> None:
+def test_a_file_of_somebody_else_is_not_believed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     StateFolder(tmp_path).save("overrides", DOCUMENT)
-    try:
+    if os.geteuid() == 0:
         os.chown(tmp_path / "overrides.json", 4242, -1)
-    except PermissionError:
-        pytest.skip("only root gives files away")
+    else:
+        monkeypatch.setattr(os, "geteuid", lambda: 4343)
     folder = StateFolder(tmp_path)
     assert folder.load("overrides") is None
-    assert "belongs to user 4242" in folder.findings[0].message
+    assert "it belongs to user" in folder.findings[0].message
 
 
 def test_a_huge_file_is_not_read(tmp_path: Path) -> None:

@@ -186,7 +186,8 @@ watch.close()
 
 
 @pytest.mark.parametrize("limit", ["max_inotify_instances", "max_inotify_watches"])
-def test_exhausted_limits_are_told(tmp_path: Path, limit: str) -> None:
+def test_exhausted_limits_are_told(tmp_path: Path, limit: str, require_kernel: Callable[..., None]) -> None:
+    require_kernel("netns")
     program = ["unshare", "--user", "--map-root-user", sys.executable, "-c", LIMITED, limit, str(tmp_path)]
     done = subprocess.run(program, capture_output=True, text=True, timeout=30, check=False)
     assert "limit reached" in done.stdout, done.stderr
