@@ -68,7 +68,10 @@ class DesiredPod:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DesiredState:
-    """Everything a backend needs. `complete` False: a source has not delivered yet, so a plan may only add (contract 1.8)."""
+    """Everything a backend needs.
+
+    `complete` False: a source has not delivered yet, so a plan may only add (contract 1.8).
+    """
 
     enabled: bool
     complete: bool

@@ -71,3 +71,12 @@ def test_anything_else_is_refused_with_the_forms(value: object) -> None:
 def test_seconds_are_written_short_and_read_back(seconds: float, text: str) -> None:
     assert format_duration(seconds) == text
     assert parse_duration(text) == seconds
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [("50", "has no unit"), (50, "has no unit"), ("fast", "is no duration"), (True, "is no duration")],
+)
+def test_a_number_without_a_unit_is_told_as_such(value: object, words: str) -> None:
+    with pytest.raises(Rejected, match=words):
+        parse_duration(value)

@@ -526,6 +526,12 @@ def test_a_problem_of_one_workload_hides_none_of_another_one() -> None:
     ]
 
 
+def test_a_guarantee_may_be_as_high_as_its_ceiling() -> None:
+    text = "policy: {levels: {l1: {txMin: 40%, txMax: 40%}, l2: {txMin: 59%}}}"
+    assert read(text).policy.levels.l1.guarantee.tx == Percent(40)
+    assert read("policy: {levels: {l1: {rxMin: 4G, rxMax: 4G}}}").policy.levels.l1.ceiling.rx == 4_000_000_000
+
+
 def test_two_shapes_in_two_files_are_told_with_both_places() -> None:
     problem = only("policy:\n  levels: {}\n", "policy:\n  resourceQOSStrategy: {}\n")
     assert (problem.file, problem.line) == ("2.yaml", 2)
