@@ -148,5 +148,32 @@ def connect(address: str, port: int) -> socket.socket:
     raise TimeoutError("nobody listens")
 
 
+def take_all(address: str, port: int, count: int) -> None:
+    """Accept connections one after the other, and answer when all of each has come."""
+    with socket.create_server((address, port)) as server:
+        server.settimeout(60)
+        for _ in range(count):
+            connection, _peer = server.accept()
+            with connection:
+                while connection.recv(1 << 16):
+                    pass
+                connection.sendall(b"done")
+
+
+def transfers(address: str, port: int, count: int, size: int) -> list[float]:
+    """How long transfers take, each over a new connection with BBR."""
+    took = []
+    for _ in range(count):
+        with connect(address, port) as connection:
+            began_s = time.monotonic()
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b"bbr")
+            connection.sendall(bytes(size))
+            connection.shutdown(socket.SHUT_WR)
+            connection.settimeout(60)
+            assert connection.recv(10) == b"done"
+            took.append(time.monotonic() - began_s)
+    return took
+
+
 def id_of(minor: int) -> str:
     return numbers.text(numbers.class_id(minor))

@@ -22,7 +22,7 @@ from netqos_tc import numbers, params
 from netqos_tc.spec import ClassSpec
 from netqos_tc.wire import HtbClass
 from tests.kernel.tchost import make_backend
-from tests.kernel.tcnode import ShapedNode, connect, id_of, send, shaped_node
+from tests.kernel.tcnode import ShapedNode, id_of, send, shaped_node, take_all, transfers
 
 pytestmark = pytest.mark.kernel("veth", "htb", "u32", "nft", "nft-fib", "nft-socket", "tool:iperf3")
 
@@ -157,32 +157,6 @@ async def test_a_limit_holds_within_five_percent_against_tcp_and_udp(limit_bps: 
         tcp_bps, udp_bps = rates_bps(node, minors, seconds=1.5)
     assert tcp_bps == pytest.approx(limit_bps, rel=0.05)
     assert udp_bps == pytest.approx(limit_bps // 2, rel=0.05)
-
-
-def take_all(address: str, port: int, count: int) -> None:
-    with socket.create_server((address, port)) as server:
-        server.settimeout(20)
-        for _ in range(count):
-            connection, _peer = server.accept()
-            with connection:
-                while connection.recv(1 << 16):
-                    pass
-                connection.sendall(b"done")
-
-
-def transfers(address: str, port: int, count: int, size: int) -> list[float]:
-    """How long transfers take, each over a new connection with BBR."""
-    took = []
-    for _ in range(count):
-        with connect(address, port) as connection:
-            began_s = time.monotonic()
-            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b"bbr")
-            connection.sendall(bytes(size))
-            connection.shutdown(socket.SHUT_WR)
-            connection.settimeout(20)
-            assert connection.recv(10) == b"done"
-            took.append(time.monotonic() - began_s)
-    return took
 
 
 @pytest.mark.kernel("bbr")
