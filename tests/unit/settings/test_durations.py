@@ -76,6 +76,7 @@ def test_seconds_are_written_short_and_read_back(seconds: float, text: str) -> N
 @pytest.mark.parametrize(
     ("value", "words"),
     [("50", "has no unit"), (50, "has no unit"), ("fast", "is no duration"), (True, "is no duration")],
+    ids=repr,
 )
 def test_a_number_without_a_unit_is_told_as_such(value: object, words: str) -> None:
     with pytest.raises(Rejected, match=words):
