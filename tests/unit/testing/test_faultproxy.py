@@ -6,6 +6,7 @@ import http.client
 import json
 import socket
 import ssl
+import sys
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -19,6 +20,7 @@ from netqos.testing.faultreplies import Body, CutBody, HalfBody, HangUp, NoAnswe
 LIST = b'{"kind": "PodList", "items": [{"metadata": {"name": "a"}}, {"metadata": {"name": "b"}}]}'
 TIMEOUT_S = 5.0
 SHORT_S = 0.2
+TCP_CLOSE = 7  # include/net/tcp_states.h
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -211,12 +213,14 @@ def test_ends_in_the_middle_of_an_answer(
 ) -> None:
     proxy.answer(CutBody(reset=reset))
     client.request("GET", "/list")
+    sock = client.sock
     response = client.getresponse()
-    # OpenSSL may tell a reset as a plain end.
+    # OpenSSL may tell a reset as a plain end, so that the kernel is asked too.
     with pytest.raises((http.client.IncompleteRead, ssl.SSLEOFError, ConnectionResetError)) as met:
         response.read()
     if isinstance(met.value, http.client.IncompleteRead):
         assert met.value.partial == LIST[: len(LIST) // 2]
+    assert (tcp_info(sock)[0] == TCP_CLOSE) is reset
 
 
 def test_begins_a_good_answer_and_says_nothing_more(proxy: FaultProxy) -> None:
@@ -258,6 +262,9 @@ def test_another_certificate_is_met_by_new_connections(
     proxy.change_certificate(forget=True)
     with pytest.raises(ssl.SSLCertVerificationError):
         ask(before)
+    assert proxy.ca_file.read_text(encoding="ascii").count("BEGIN CERTIFICATE") == 1
+    proxy.change_certificate()
+    assert proxy.ca_file.read_text(encoding="ascii").count("BEGIN CERTIFICATE") == 2
     after = connect(proxy)
     assert ask(after) == (200, LIST)
     after.close()
@@ -330,7 +337,7 @@ def test_a_black_hole_holds_back_what_the_server_says(proxy: FaultProxy) -> None
 def test_cuts_after_some_bytes(pipe: FaultProxy) -> None:
     client = connect(pipe)
     assert ask(client) == (200, LIST)
-    pipe.cut(40)
+    pipe.cut(150)  # the answer is more, and no piece of it is
     client.request("GET", "/list")
     with pytest.raises(ConnectionResetError):
         client.getresponse().read()
@@ -360,5 +367,11 @@ def test_a_server_that_is_away_looks_away(tmp_path: Path) -> None:
 
 
 def unacknowledged(sock: socket.socket) -> int:
-    """How many segments wait for an acknowledgement: tcpi_unacked of include/uapi/linux/tcp.h."""
-    return int.from_bytes(sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 104)[24:28], "little")
+    """How many segments wait for an acknowledgement: tcpi_unacked."""
+    return int.from_bytes(tcp_info(sock)[24:28], sys.byteorder)
+
+
+def tcp_info(sock: socket.socket | None) -> bytes:
+    """struct tcp_info of include/uapi/linux/tcp.h; its first byte is the connection's state."""
+    assert sock is not None
+    return sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 104)
