@@ -105,7 +105,7 @@ class TcBackend:
             devices={**met.names, **{one.index: one.name for one in desired.uplinks}},
             workloads=layout.workloads,
         )
-        operations = changes.operations(layout.specs, met, names, complete=desired.complete)
+        operations = changes.operations(layout.specs, met, names, complete=layout.is_whole)
         return Plan(
             backend=self.name,
             operations=operations,

@@ -37,27 +37,35 @@ class Facilities:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """The objects that should be there, and what cannot be."""
+    """The objects that should be there, and what cannot be.
+
+    `workloads`: their names by the minors of their leaves. `is_whole` False: too little is known for taking anything
+    away.
+    """
 
     specs: Mapping[Key, Spec]
     findings: tuple[Finding, ...]
     workloads: Mapping[int, str] = field(default_factory=dict)
-    """The names of the workloads by the minors of their leaves."""
+    is_whole: bool = True
 
 
 def lay_out(desired: DesiredState, observed: TcObserved, options: Options, facilities: Facilities) -> Layout:
-    """The objects for a desired state, empty when nothing is to be shaped (contract 2: no qdisc of ours then)."""
+    """The objects for a desired state, empty when nothing is to be shaped (contract 2: no qdisc of ours then).
+
+    While there is something to shape but no uplink is known (the default route is away), what is there stays.
+    """
     findings = _not_enforced(desired)
-    if not _is_needed(desired):
-        return Layout(specs={}, findings=tuple(findings))
     uplinks = []
     for uplink in desired.uplinks:
+        if not _is_needed(desired, uplink):
+            continue
         problems = _root_findings(uplink, observed, options)
         findings += problems
-        if uplink.index > 0 and not any(one.code == "foreign-root-qdisc" for one in problems):
+        if not any(one.code == "foreign-root-qdisc" for one in problems):
             uplinks.append(uplink)
     if not uplinks:
-        return Layout(specs={}, findings=tuple(findings))
+        is_blind = not desired.uplinks and (desired.directions.tx.levels is not None or _has_limits(desired))
+        return Layout(specs={}, findings=tuple(findings), is_whole=desired.complete and not is_blind)
     claims = owners.collect(desired, cgroups=facilities.cgroups)
     placed = _place(desired, claims, observed)
     members = {
@@ -72,13 +80,17 @@ def lay_out(desired: DesiredState, observed: TcObserved, options: Options, facil
         specs=specs,
         findings=(*findings, *claims.findings),
         workloads={minor: pod.name for minor, pod in placed.pods.items()},
+        is_whole=desired.complete,
     )
 
 
-def _is_needed(desired: DesiredState) -> bool:
-    """Whether anything is to be shaped on the way out."""
-    if desired.directions.tx.levels is not None:
-        return True
+def _is_needed(desired: DesiredState, uplink: DesiredUplink) -> bool:
+    """Whether anything is to be shaped on an uplink: by level, which takes a total, or by a workload's limit."""
+    is_leveled = desired.directions.tx.levels is not None and uplink.total_bps.tx is not None
+    return uplink.index > 0 and (is_leveled or _has_limits(desired))
+
+
+def _has_limits(desired: DesiredState) -> bool:
     return any(pod.limits_bps.tx is not None for pod in desired.pods)
 
 

@@ -49,7 +49,7 @@ def kernel() -> ModelKernel:
 def plan(desired: DesiredState, observed: TcObserved) -> Plan:
     layout = lay_out(desired, observed, Options(), Facilities())
     names = describe.Names(devices={2: "up0", 3: "up1"}, workloads=layout.workloads)
-    operations = changes.operations(layout.specs, observed, names, complete=desired.complete)
+    operations = changes.operations(layout.specs, observed, names, complete=layout.is_whole)
     return Plan(backend="tc", operations=operations, findings=layout.findings)
 
 
@@ -289,6 +289,22 @@ def test_with_an_unknown_total_only_limits_bite() -> None:
     assert spec.ceil == 125 * G
     bring(model, states.without(unknown, "ns/slow"))
     assert model.specs == {}
+
+
+def test_while_no_uplink_is_known_nothing_is_taken_away_unless_it_is_off() -> None:
+    model = kernel()
+    desired = states.node((WEB,), uplinks=(UP,))
+    bring(model, desired)
+    assert not plan(replace(desired, uplinks=()), model.observe())
+    bring(model, replace(states.switched_off(desired), uplinks=()))
+    assert model.specs == {}
+
+
+def test_an_uplink_without_a_total_is_not_shaped_beside_one_that_is() -> None:
+    model = kernel()
+    other = states.uplink("up1", index=3, tx_bps=None)
+    bring(model, states.node((WEB,), uplinks=(UP, other)))
+    assert {changes.device_of(key) for key in model.specs} == {2, None}
 
 
 def test_a_limit_for_ingress_alone_keeps_the_pod_in_its_level() -> None:
