@@ -116,6 +116,7 @@ class ListWatch(Generic[T]):
         self._version = ""
         self._rest: Rest | None = None
         self._failures = 0
+        self._kind: Kind | None = None
         self._expired = 0
         self._relist_at_s = 0.0
         self._opened_s: float | None = None
@@ -206,11 +207,14 @@ class ListWatch(Generic[T]):
             self._expire()
         elif failure.kind is Kind.GARBLED:
             self._version = ""
-        if failure.code == 410 and self._failures == 0:
-            # Once in a while this is usual; again and again it is not.
-            self._failures = 1
-            return False
+        is_first = self._failures == 0
+        if failure.kind is not self._kind:
+            # A server that comes up again refuses for a while before it serves: it is asked soon again.
+            self._kind, self._failures = failure.kind, 0
         self._failures += 1
+        if failure.code == 410 and is_first:
+            # Once in a while this is usual; again and again it is not.
+            return False
         self._rest = Rest(seconds=self._wait_s(failure), reload=failure.is_stale_login)
         stale = Freshness.WAITING if self.state.freshness is Freshness.WAITING else Freshness.STALE
         self.state = SourceState(freshness=stale, since_s=self.state.since_s, detail=failure.detail)

@@ -202,6 +202,15 @@ def test_back_off_has_a_ceiling_low_where_nobody_answers() -> None:
     assert rests(LOST, 2000)[-1] == 1.0
 
 
+def test_a_server_that_comes_up_is_asked_soon_again() -> None:
+    case = Case(chance=0.0)
+    for _ in range(20):
+        case.core.failed(LOST, 1)
+    case.core.next(1)
+    case.core.failed(code(503), 1)
+    assert case.core.next(1) == Rest(seconds=0.025)
+
+
 def test_retry_after_is_a_floor_with_a_bound() -> None:
     assert rests(code(429, retry_after_s=4.0), 1, chance=0) == [4.0]
     assert rests(code(429, retry_after_s=4.0), 1, chance=0.8) == [4.8]
