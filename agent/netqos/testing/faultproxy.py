@@ -201,6 +201,8 @@ class FaultProxy:
         assert task is not None
         wire = Wire(reader, writer, self._trouble)
         self._wires[wire] = task
+        if not self._trouble.passing.is_set():
+            attach_drop_all(wire.socket)  # it was connected before, and waited to be accepted
         try:
             await self._converse(wire)
         except (OSError, EOFError, h11.ProtocolError) as problem:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import http.client
 import json
 import socket
@@ -319,6 +320,19 @@ def test_a_black_hole_acknowledges_nothing_and_gives_back_what_it_took(pipe: Fau
     assert ask(stranger) == (200, LIST)
     client.close()
     stranger.close()
+
+
+def test_a_black_hole_is_noticed_by_a_kernel_that_was_told_to_look(pipe: FaultProxy) -> None:
+    with socket.create_connection(("127.0.0.1", int(pipe.url.rpartition(":")[2])), TIMEOUT_S) as sock:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        for option in (socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL, socket.TCP_KEEPCNT):
+            sock.setsockopt(socket.IPPROTO_TCP, option, 1)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 300)
+        pipe.blackhole()
+        sock.sendall(b"GET /list")
+        with pytest.raises(TimeoutError) as told:
+            sock.recv(1)
+    assert told.value.errno == errno.ETIMEDOUT  # by the kernel, and not by the timeout of Python
 
 
 def test_a_black_hole_holds_back_what_the_server_says(proxy: FaultProxy) -> None:
