@@ -11,10 +11,10 @@ import struct
 from dataclasses import dataclass
 from typing import Final
 
-from netqos_tc import netmsg, nfwire, numbers, wire
+from netqos_tc import answers, netmsg, nfwire, numbers, wire
+from netqos_tc.answers import Qdisc
 from netqos_tc.netlink import Channel, RequestRefused
 from netqos_tc.reader import Reader
-from netqos_tc.wire import Qdisc
 
 _ID: Final = slice(8, 20)  # handle, parent and queue's handle in struct tcmsg
 _KIND: Final = slice(20, 28)
@@ -75,18 +75,18 @@ class Auditor:
             if root is None:
                 return ifindex, None
             filters = [
-                (wire.filter_preference(message), wire.read_filter(message))
+                (answers.filter_preference(message), answers.read_filter(message))
                 for message in self._route.dump(wire.dump_filters(ifindex))
             ]
             classes = [_config(message.body) for message in self._route.dump(wire.dump_classes(ifindex))]
         except RequestRefused as problem:
             return ifindex, problem.refused.code
-        return ifindex, _identity(wire.read_qdisc(root)), tuple(filters), tuple(classes)
+        return ifindex, _identity(answers.read_qdisc(root)), tuple(filters), tuple(classes)
 
 
 def _identity(root: Qdisc) -> tuple[object, ...]:
     """A root without its counters."""
-    default = wire.read_default_minor(root.options) if root.kind == "htb" else None
+    default = answers.read_default_minor(root.options) if root.kind == "htb" else None
     return root.kind, root.handle, default
 
 

@@ -20,6 +20,7 @@ from netqos.model.ids import IfName, PodUid
 from netqos.model.levels import Direction
 from netqos.model.plan import ApplyResult, ObservedState, Plan
 from netqos_tc import changes, classify, describe, numbers, options
+from netqos_tc.answers import HtbClass, Link
 from netqos_tc.audit import Auditor, Fingerprint
 from netqos_tc.fast import Shaped, TcFastPath
 from netqos_tc.layout import Facilities, lay_out
@@ -29,7 +30,6 @@ from netqos_tc.observed import TcObserved
 from netqos_tc.probe import probe
 from netqos_tc.reader import Inventory, Reader
 from netqos_tc.root import Root, from_document
-from netqos_tc.wire import HtbClass, Link
 from netqos_tc.writer import Tools, Writer, document_name
 
 DIRECT_SHOWN_S: Final = 60.0

@@ -20,7 +20,7 @@ from netqos.model.ids import IfName
 from netqos.model.levels import Direction, Level, PerLevel
 from netqos.model.quantities import bits_per_s, bytes_per_s
 from netqos.model.traffic import Unit, UnitSample
-from netqos_tc import netmsg, numbers, params, wire
+from netqos_tc import answers, netmsg, numbers, params, wire
 from netqos_tc.netmsg import Message, Request
 from netqos_tc.params import Shape
 from netqos_tc.spec import ClassSpec
@@ -84,7 +84,7 @@ class TcFastPath:
         """The ceilings that the kernel has now, None for a unit that is not ours."""
         if unit not in self._uplinks:
             return None
-        l0, l1, l2 = (wire.read_class(message) for message in self._exchange(self._levels[unit]))
+        l0, l1, l2 = (answers.read_class(message) for message in self._exchange(self._levels[unit]))
         return PerLevel(l0.spec.ceil, l1.spec.ceil, l2.spec.ceil).map(bits_per_s)
 
     def adjust(self, unit: Unit, ceilings_bps: PerLevel[int]) -> int:
@@ -105,13 +105,13 @@ class TcFastPath:
     def _sample(self, unit: Unit) -> UnitSample:
         l0, l1, l2, root, device = self._exchange(self._all[unit])
         taken_at_s = self._monotonic()
-        waiting = wire.read_qdisc(root).counters
+        waiting = answers.read_qdisc(root).counters
         return UnitSample(
             unit=unit,
             taken_at_s=taken_at_s,
-            level_bytes=PerLevel(l0, l1, l2).map(lambda one: wire.read_class(one).counters.sent_bytes),
+            level_bytes=PerLevel(l0, l1, l2).map(lambda one: answers.read_class(one).counters.sent_bytes),
             backlogged=waiting.backlog_packets > 0,
-            device_bytes=wire.read_device_sent(device),
+            device_bytes=answers.read_device_sent(device),
             dropped=waiting.drops,
         )
 

@@ -6,7 +6,8 @@ import errno
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from netqos_tc import classify, nfwire, numbers, wire
+from netqos_tc import answers, classify, nfwire, numbers, wire
+from netqos_tc.answers import HtbClass, Link, Qdisc
 from netqos_tc.netlink import Channel, RequestRefused
 from netqos_tc.netmsg import Message, Request
 from netqos_tc.root import Child, Root
@@ -25,7 +26,6 @@ from netqos_tc.spec import (
     TableSpec,
 )
 from netqos_tc.tree import CONTROL_FILTERS
-from netqos_tc.wire import HtbClass, Link, Qdisc
 
 _CLSACT = 0xFFFFFFF1
 
@@ -56,7 +56,7 @@ class Reader:
     def inventory(self) -> Inventory:
         """Everything of ours, and the roots that are not ours."""
         found = Inventory()
-        qdiscs = [wire.read_qdisc(message) for message in self._route.dump(wire.dump_qdiscs())]
+        qdiscs = [answers.read_qdisc(message) for message in self._route.dump(wire.dump_qdiscs())]
         found.roots.update(_foreign_roots(qdiscs))
         for root in qdiscs:
             if is_our_root(root):
@@ -66,25 +66,25 @@ class Reader:
 
     def root_of(self, ifindex: int) -> Root | None:
         """The root of one device that is not ours, as `inventory` gives it."""
-        qdiscs = [wire.read_qdisc(message) for message in self._route.dump(wire.dump_qdiscs())]
+        qdiscs = [answers.read_qdisc(message) for message in self._route.dump(wire.dump_qdiscs())]
         return _foreign_roots(one for one in qdiscs if one.ifindex == ifindex).get(ifindex)
 
     def classes(self, ifindex: int) -> list[HtbClass]:
         """The classes of our tree on a device."""
         messages = self._route.dump(wire.dump_classes(ifindex))
-        return [wire.read_class(one) for one in messages if wire.is_class_of(one, numbers.MAJOR)]
+        return [answers.read_class(one) for one in messages if answers.is_class_of(one, numbers.MAJOR)]
 
     def our_class(self, ifindex: int, minor: int) -> HtbClass | None:
         """One class of our tree on a device, None where it is not there."""
         try:
-            return wire.read_class(self._route.get(wire.get_class(ifindex, minor)))
+            return answers.read_class(self._route.get(wire.get_class(ifindex, minor)))
         except RequestRefused:
             return None
 
     def link(self, ifindex: int) -> Link | None:
         """A device, None when it has gone."""
         try:
-            return wire.read_link(self._route.get(wire.get_link(ifindex)))
+            return answers.read_link(self._route.get(wire.get_link(ifindex)))
         except RequestRefused:
             return None
 
@@ -100,8 +100,8 @@ class Reader:
             return
         name = link.name
         found.links[ifindex] = link
-        found.direct_packets[ifindex] = wire.read_direct_packets(root.options)
-        found.specs[RootKey(ifindex)] = RootSpec(default_minor=wire.read_default_minor(root.options))
+        found.direct_packets[ifindex] = answers.read_direct_packets(root.options)
+        found.specs[RootKey(ifindex)] = RootSpec(default_minor=answers.read_default_minor(root.options))
         for one in self.classes(ifindex):
             if one.minor in numbers.FIXED or numbers.is_pod_minor(one.minor):
                 found.specs[ClassKey(ifindex, one.minor)] = one.spec
@@ -112,15 +112,15 @@ class Reader:
             minor = numbers.minor_of(qdisc.parent)
             is_leafs = qdisc.ifindex == ifindex and numbers.major_of(qdisc.parent) == numbers.MAJOR
             if is_leafs and ClassKey(ifindex, minor) in found.specs and minor not in numbers.INNER:
-                found.specs[QueueKey(ifindex, minor)] = wire.read_queue(qdisc)
+                found.specs[QueueKey(ifindex, minor)] = answers.read_queue(qdisc)
         self._add_filters(found, ifindex, name)
 
     def _add_filters(self, found: Inventory, ifindex: int, name: str) -> None:
         for message in self._route.dump(wire.dump_filters(ifindex)):
-            preference = wire.filter_preference(message)
-            spec = wire.read_filter(message)
+            preference = answers.filter_preference(message)
+            spec = answers.read_filter(message)
             if preference not in CONTROL_FILTERS:
-                found.foreign[f"filter {preference} on {name}"] = wire.filter_kind(message)
+                found.foreign[f"filter {preference} on {name}"] = answers.filter_kind(message)
             elif spec is not None:
                 found.specs[FilterKey(ifindex, preference)] = spec
 

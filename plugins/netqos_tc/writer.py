@@ -6,19 +6,18 @@ the others are applied: one workload in disorder never holds up the rest.
 
 from __future__ import annotations
 
-import enum
 import errno
-import itertools
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Final, assert_never
 
 from netqos.backend import NftRunner, StateStore
 from netqos.errors import Rejected, Retryable
-from netqos.model.plan import ApplyResult, Failure, Operation
-from netqos_tc import classify, nfwire, root, wire
+from netqos.model.plan import ApplyResult, Operation
+from netqos_tc import answers, classify, nfwire, root, wire
 from netqos_tc.changes import Edit
+from netqos_tc.jobs import Job, Outcome, Transport, runs
 from netqos_tc.netlink import Channel, Refused, RequestRefused
 from netqos_tc.netmsg import Request
 from netqos_tc.reader import Reader, is_our_root
@@ -30,12 +29,10 @@ from netqos_tc.spec import (
     ElementSpec,
     FilterKey,
     FilterSpec,
-    Key,
     LeafQueueSpec,
     QueueKey,
     RootKey,
     RootSpec,
-    TableKey,
     TableSpec,
 )
 
@@ -44,8 +41,6 @@ _DRAIN_STEP_S: Final = 0.005
 _ABSENT: Final = frozenset({errno.ENOENT, errno.ENODEV})
 _ELEMENTS: Final = 500
 """Elements in one transaction; a pod's move is two messages next to each other, never cut apart."""
-
-SKIPPED: Final = "skipped"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,66 +56,6 @@ class Tools:
     monotonic: Callable[[], float]
 
 
-class _Transport(enum.Enum):
-    """The ways in which operations reach the kernel; neighbours with the same one go together."""
-
-    ROUTE = enum.auto()
-    TAKE_AWAY = enum.auto()
-    GIVE_BACK = enum.auto()
-    NFT = enum.auto()
-    ELEMENTS = enum.auto()
-
-
-@dataclass(frozen=True, slots=True)
-class _Job:
-    """One operation under way."""
-
-    operation: Operation
-    edit: Edit
-
-
-@dataclass(slots=True)
-class _Outcome:
-    """What has been done so far. A failed object stops what needs it."""
-
-    applied: int = 0
-    failures: list[Failure] = field(default_factory=list)
-    failed: set[Key] = field(default_factory=set)
-
-    def add(self, job: _Job, refused: Refused | None) -> None:
-        """Count one operation by its answer."""
-        if refused is None:
-            self.applied += 1
-        else:
-            self.fail(job, refused.name, refused.message)
-
-    def fail(self, job: _Job, code: str, message: str) -> None:
-        """Note a failure."""
-        self.failed.add(job.edit.key)
-        self.failures.append(Failure(operation=job.operation, code=code, message=message))
-
-    def skips(self, job: _Job) -> bool:
-        """Fail an operation whose needs have failed."""
-        lacking = [key for key in job.edit.needs if key in self.failed]
-        if lacking:
-            self.fail(job, SKIPPED, f"it needs {lacking[0]}, which could not be set up")
-        return bool(lacking)
-
-    def settle(self, job: _Job, refused: Refused | None) -> None:
-        """As `add`, but an operation refused for want of what it needs is a skipped one."""
-        if refused is None or not self.skips(job):
-            self.add(job, refused)
-
-    def attempt(self, job: _Job, work: Callable[[], None]) -> None:
-        """Do the work of one operation unless it lacks something; whatever is raised becomes its failure."""
-        if self.skips(job):
-            return
-        try:
-            work()
-        except Exception as problem:  # noqa: BLE001 - one operation's fault must not stop the others
-            self.fail(job, type(problem).__name__, str(problem) or "no reason given")
-
-
 class Writer:
     """Applies operations in their order."""
 
@@ -130,40 +65,38 @@ class Writer:
 
     async def apply(self, operations: Sequence[Operation]) -> ApplyResult:
         """Carry out operations; whatever one of them raises becomes its failure."""
-        outcome = _Outcome()
-        for transport, jobs in _runs(operations):
+        outcome = Outcome()
+        for transport, jobs in runs(operations):
             match transport:
-                case _Transport.NFT:
+                case Transport.NFT:
                     self._alone(outcome, jobs, self._write_table)
-                case _Transport.GIVE_BACK:
+                case Transport.GIVE_BACK:
                     self._alone(outcome, jobs, self._give_back)
-                case _Transport.ELEMENTS:
+                case Transport.ELEMENTS:
                     self._write_elements(outcome, jobs)
-                case _Transport.TAKE_AWAY:
+                case Transport.TAKE_AWAY:
                     await self._drain(jobs)
                     self._write_route(outcome, jobs)
-                case _Transport.ROUTE:
+                case Transport.ROUTE:
                     self._write_route(outcome, jobs)
                 case _:
                     assert_never(transport)
         return ApplyResult(applied=outcome.applied, failures=tuple(outcome.failures))
 
-    def _alone(
-        self, outcome: _Outcome, jobs: Sequence[_Job], write: Callable[[Edit], Refused | None]
-    ) -> None:
+    def _alone(self, outcome: Outcome, jobs: Sequence[Job], write: Callable[[Edit], Refused | None]) -> None:
         for job in jobs:
             outcome.attempt(job, partial(self._write_one, outcome, job, write))
 
     @staticmethod
-    def _write_one(outcome: _Outcome, job: _Job, write: Callable[[Edit], Refused | None]) -> None:
+    def _write_one(outcome: Outcome, job: Job, write: Callable[[Edit], Refused | None]) -> None:
         outcome.add(job, write(job.edit))
 
-    def _write_route(self, outcome: _Outcome, jobs: Sequence[_Job]) -> None:
+    def _write_route(self, outcome: Outcome, jobs: Sequence[Job]) -> None:
         """One batch; what stands on a refused object is refused by the kernel too, and reported as skipped."""
-        sent: list[tuple[_Job, int]] = []
+        sent: list[tuple[Job, int]] = []
         requests: list[Request] = []
 
-        def encode(job: _Job) -> None:
+        def encode(job: Job) -> None:
             own = self._requests(job.edit)
             sent.append((job, len(own)))
             requests.extend(own)
@@ -219,7 +152,7 @@ class Writer:
             found = self._tools.route.find(wire.get_root_of(ifindex))
         except RequestRefused:
             return False
-        return found is not None and is_our_root(wire.read_qdisc(found))
+        return found is not None and is_our_root(answers.read_qdisc(found))
 
     def _write_table(self, edit: Edit) -> Refused | None:
         nft = self._tools.nft()
@@ -241,12 +174,12 @@ class Writer:
             )  # a map of another type: its elements follow in the next round
         return None
 
-    def _write_elements(self, outcome: _Outcome, jobs: Sequence[_Job]) -> None:
+    def _write_elements(self, outcome: Outcome, jobs: Sequence[Job]) -> None:
         ready = [job for job in jobs if not outcome.skips(job)]
         for start in range(0, len(ready), _ELEMENTS):
             self._write_some_elements(outcome, ready[start : start + _ELEMENTS])
 
-    def _write_some_elements(self, outcome: _Outcome, jobs: list[_Job]) -> None:
+    def _write_some_elements(self, outcome: Outcome, jobs: list[Job]) -> None:
         """One transaction; it is repeated without those that the kernel refuses."""
         while jobs:
             requests = [(job, request) for job in jobs for request in _element_requests(job.edit)]
@@ -267,7 +200,7 @@ class Writer:
                     outcome.add(job, answer)
             jobs = [job for job in jobs if refused and id(job) not in refused]
 
-    async def _drain(self, jobs: Sequence[_Job]) -> None:
+    async def _drain(self, jobs: Sequence[Job]) -> None:
         """Wait until nothing waits in the leaves that are to go, at most a second for all of them."""
         end_s = self._tools.monotonic() + DRAIN_S
         waiting = [job.edit.key for job in jobs if isinstance(job.edit.key, ClassKey)]
@@ -285,26 +218,6 @@ class Writer:
 def document_name(device: str) -> str:
     """Under which name the state folder keeps the earlier root of a device."""
     return f"root-{device}"
-
-
-def _runs(operations: Sequence[Operation]) -> Iterator[tuple[_Transport, list[_Job]]]:
-    jobs = [_Job(one, one.payload) for one in operations if isinstance(one.payload, Edit)]
-    for transport, run in itertools.groupby(jobs, key=lambda job: _transport(job.edit)):
-        yield transport, list(run)
-
-
-def _transport(edit: Edit) -> _Transport:
-    match edit.key:
-        case TableKey():
-            return _Transport.NFT
-        case ElementKey():
-            return _Transport.ELEMENTS
-        case RootKey() if edit.after is None:
-            return _Transport.GIVE_BACK
-        case ClassKey() if edit.after is None:
-            return _Transport.TAKE_AWAY
-        case _:
-            return _Transport.ROUTE
 
 
 def _filter_requests(edit: Edit, ifindex: int, preference: int) -> list[Request]:

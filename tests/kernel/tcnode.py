@@ -16,12 +16,12 @@ from netqos.testing.filehosts import MemoryState
 from netqos.testing.harness import converge
 from netqos.testing.netns import Rig
 from netqos.testing.states import M
-from netqos_tc import numbers, wire
+from netqos_tc import answers, numbers, wire
+from netqos_tc.answers import Counters, HtbClass
 from netqos_tc.backend import TcBackend
 from netqos_tc.classify import owner_of
 from netqos_tc.netlink import Channel
 from netqos_tc.reader import Reader
-from netqos_tc.wire import Counters, HtbClass
 from tests.kernel.tchost import make_backend
 
 TOTAL_BPS = 100 * M
@@ -95,7 +95,7 @@ class ShapedNode:
         with self.rig.node.entered():
             channel = Channel.route()
         try:
-            return wire.read_qdisc(channel.get(wire.get_root(self.ifindex))).counters
+            return answers.read_qdisc(channel.get(wire.get_root(self.ifindex))).counters
         finally:
             channel.close()
 

@@ -19,8 +19,8 @@ from netqos.model.traffic import Unit
 from netqos.testing.states import M
 from netqos.testing.traffic import Datagrams, Traffic
 from netqos_tc import numbers, params
+from netqos_tc.answers import HtbClass
 from netqos_tc.spec import ClassSpec
-from netqos_tc.wire import HtbClass
 from tests.kernel.tchost import make_backend
 from tests.kernel.tcnode import ShapedNode, id_of, send, shaped_node, take_all, transfers
 

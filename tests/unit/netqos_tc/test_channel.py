@@ -11,7 +11,7 @@ from unittest import mock
 import pytest
 
 from netqos.errors import Retryable, Unsupported
-from netqos_tc import netmsg, nfwire, wire
+from netqos_tc import answers, netmsg, nfwire, uapi, wire
 from netqos_tc.netlink import Channel, Refused, RequestRefused
 from netqos_tc.netmsg import Message, Request
 from netqos_tc.spec import ElementKey, ElementMap
@@ -51,10 +51,10 @@ def ack(code: int = 0) -> tuple[int, int, bytes]:
     return netmsg.ERROR, 0x100, struct.pack("=i", -code) + bytes(16)
 
 
-OBJECT = (wire.NEWTCLASS, 0, b"class")
+OBJECT = (uapi.NEWTCLASS, 0, b"class")
 DONE = (netmsg.DONE, 0, struct.pack("=i", 0))
 INTERRUPTED = (netmsg.DONE, netmsg.DUMP_INTERRUPTED, struct.pack("=i", 0))
-REQUEST = Request(wire.GETTCLASS, 0, b"")
+REQUEST = Request(uapi.GETTCLASS, 0, b"")
 
 
 def channel(*script: list[Answers]) -> tuple[Channel, ScriptedSocket]:
@@ -153,7 +153,7 @@ def open_channel() -> Iterator[Channel]:
 
 def test_ten_thousand_requests_use_one_descriptor(open_channel: Channel) -> None:
     loopback = wire.get_link(socket.if_nametoindex("lo"))
-    names = {wire.read_link(open_channel.get(loopback)).name for _ in range(10_000)}
+    names = {answers.read_link(open_channel.get(loopback)).name for _ in range(10_000)}
     assert names == {"lo"}
     with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0) as other:
         assert other.fileno() <= open_channel._socket.fileno() + 1

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyroute2.netlink.rtnl.tcmsg import tcmsg
 
-from netqos_tc import netmsg, nfwire, numbers, wire
+from netqos_tc import answers, netmsg, nfwire, numbers, wire
 from netqos_tc.netmsg import Message, Request
 from netqos_tc.spec import (
     ClassSpec,
@@ -53,7 +53,7 @@ def by_pyroute2(request: Request) -> tcmsg:
 
 @given(leaves)
 def test_a_class_reads_back(spec: ClassSpec) -> None:
-    found = wire.read_class(answer(wire.make_class(IFINDEX, 0x1234, spec)))
+    found = answers.read_class(answer(wire.make_class(IFINDEX, 0x1234, spec)))
     assert (found.ifindex, found.minor, found.spec) == (IFINDEX, 0x1234, spec)
 
 
@@ -74,12 +74,12 @@ def test_another_library_reads_the_same_class(rate: int) -> None:
 def test_without_the_wide_fields_the_narrow_ones_count() -> None:
     spec = ClassSpec(parent=numbers.ROOT, rate=5, ceil=6, buffer=7, cbuffer=8, prio=None, quantum=None)
     narrow = wire.htb_options(spec)[:48]
-    assert wire.read_htb_options(narrow, parent=numbers.ROOT, minor=numbers.TOTAL) == spec
+    assert answers.read_htb_options(narrow, parent=numbers.ROOT, minor=numbers.TOTAL) == spec
 
 
 def test_a_class_directly_under_the_root_has_the_root_as_its_parent() -> None:
     spec = ClassSpec(parent=numbers.PARENT_ROOT, rate=5, ceil=6, buffer=7, cbuffer=8, prio=None, quantum=None)
-    assert wire.read_class(answer(wire.make_class(IFINDEX, 1, spec))).spec.parent == numbers.ROOT
+    assert answers.read_class(answer(wire.make_class(IFINDEX, 1, spec))).spec.parent == numbers.ROOT
 
 
 @pytest.mark.parametrize(("rate", "ceil"), [(0, 5), (5, 0), (-5, 5), (5, 2**64)])
@@ -95,26 +95,26 @@ def test_a_class_is_deleted_by_number_alone() -> None:
 
 
 def test_the_root_and_its_default_read_back() -> None:
-    found = wire.read_qdisc(answer(wire.make_root(IFINDEX, ROOT_SPEC)))
+    found = answers.read_qdisc(answer(wire.make_root(IFINDEX, ROOT_SPEC)))
     assert (found.kind, found.handle, found.parent) == ("htb", numbers.ROOT, numbers.PARENT_ROOT)
-    assert RootSpec(default_minor=wire.read_default_minor(found.options)) == ROOT_SPEC
-    assert wire.read_direct_packets(found.options) == 0
+    assert RootSpec(default_minor=answers.read_default_minor(found.options)) == ROOT_SPEC
+    assert answers.read_direct_packets(found.options) == 0
 
 
 @given(st.integers(0, 2**32 - 1))
 def test_a_queue_reads_back(limit: int) -> None:
     spec = LeafQueueSpec(limit=limit)
-    found = wire.read_qdisc(answer(wire.make_queue(IFINDEX, 0x1234, spec)))
+    found = answers.read_qdisc(answer(wire.make_queue(IFINDEX, 0x1234, spec)))
     assert found.parent == numbers.class_id(0x1234)
-    assert wire.read_queue(found) == spec
+    assert answers.read_queue(found) == spec
 
 
 @pytest.mark.parametrize("preference", CONTROL_FILTERS)
 def test_a_filter_reads_back_and_names_a_protocol_not_a_family(preference: int) -> None:
     spec = CONTROL_FILTERS[preference]
     message = answer(wire.make_filter(IFINDEX, preference, spec))
-    assert wire.filter_preference(message) == preference
-    assert wire.read_filter(message) == spec
+    assert answers.filter_preference(message) == preference
+    assert answers.read_filter(message) == spec
     info = by_pyroute2(wire.make_filter(IFINDEX, preference, spec))["info"]
     assert socket.ntohs(info & 0xFFFF) in {0x0806, 0x88CC, 0x8809, 0x0800, 0x86DD}
     assert info >> 16 == preference
@@ -126,7 +126,7 @@ def test_a_filter_reads_back_and_names_a_protocol_not_a_family(preference: int) 
 )
 def test_any_filter_reads_back(protocol: int, matches: list[U32Match]) -> None:
     spec = FilterSpec(protocol=protocol, matches=tuple(matches), minor=0xC)
-    assert wire.read_filter(answer(wire.make_filter(IFINDEX, 4, spec))) == spec
+    assert answers.read_filter(answer(wire.make_filter(IFINDEX, 4, spec))) == spec
 
 
 @pytest.mark.parametrize(

@@ -16,8 +16,9 @@ from netqos.model.levels import Level
 from netqos.model.plan import ApplyResult, Operation
 from netqos.testing import states
 from netqos.testing.filehosts import MemoryState
-from netqos_tc import changes, classify, describe, numbers, wire
+from netqos_tc import answers, changes, classify, describe, numbers, uapi, wire
 from netqos_tc.changes import Edit
+from netqos_tc.jobs import SKIPPED
 from netqos_tc.layout import Facilities, lay_out
 from netqos_tc.netlink import Refused
 from netqos_tc.netmsg import Request
@@ -25,7 +26,7 @@ from netqos_tc.observed import TcObserved
 from netqos_tc.options import Options
 from netqos_tc.root import Root
 from netqos_tc.spec import ClassKey, ClassSpec, ElementKey, ElementMap, Key, QueueKey, RootKey, TableKey
-from netqos_tc.writer import SKIPPED, Tools, Writer
+from netqos_tc.writer import Tools, Writer
 
 UP = states.uplink(index=2)
 NOQUEUE = Root(kind="noqueue", handle=0)
@@ -130,7 +131,7 @@ def failed_keys(result: ApplyResult) -> dict[Key, str]:
 
 
 def is_class(request: Request, minor: int) -> bool:
-    return request.type == wire.NEWTCLASS and struct.unpack_from("=I", request.body, 8)[
+    return request.type == uapi.NEWTCLASS and struct.unpack_from("=I", request.body, 8)[
         0
     ] == numbers.class_id(minor)
 
@@ -143,7 +144,7 @@ async def test_all_of_a_plan_is_written_and_the_earlier_root_kept_before() -> No
     assert host.state.documents == {
         "root-up0": {"kind": "noqueue", "handle": 0, "options": "", "children": []}
     }
-    assert host.route.sent[0].type == wire.NEWQDISC
+    assert host.route.sent[0].type == uapi.NEWQDISC
 
 
 async def test_a_refused_leaf_stops_its_queue_and_its_element_and_nobody_elses() -> None:
@@ -162,7 +163,7 @@ async def test_a_refused_leaf_stops_its_queue_and_its_element_and_nobody_elses()
 
 
 def is_queue(request: Request, minor: int) -> bool:
-    return request.type == wire.NEWQDISC and struct.unpack_from("=I", request.body, 12)[
+    return request.type == uapi.NEWQDISC and struct.unpack_from("=I", request.body, 12)[
         0
     ] == numbers.class_id(minor)
 
@@ -248,7 +249,7 @@ async def test_a_leaf_that_never_empties_is_waited_for_a_second_and_no_longer() 
     met = after(operations)
     there, _ = plan(met, states.node((DB,), uplinks=(UP,)))
     host = Host()
-    stuck = mock.Mock(counters=wire.Counters(backlog_packets=3))
+    stuck = mock.Mock(counters=answers.Counters(backlog_packets=3))
     host.reader = mock.Mock(our_class=lambda _ifindex, _minor: stuck)
     assert (await host.apply(there)).ok
     assert 0.9 <= sum(host.slept) <= 1.1

@@ -1,0 +1,190 @@
+"""What the kernel's traffic control answers, from bytes to specs and counters. Pure."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from netqos_tc import uapi
+from netqos_tc.netmsg import Message, attributes
+from netqos_tc.numbers import INNER, PARENT_ROOT, ROOT, minor_of
+from netqos_tc.spec import ClassSpec, FilterSpec, LeafQueueSpec, U32Match
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counters:
+    """What a qdisc or class has sent, dropped and holds."""
+
+    sent_bytes: int = 0
+    sent_packets: int = 0
+    drops: int = 0
+    backlog_bytes: int = 0
+    backlog_packets: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Qdisc:
+    """A qdisc of any kind. `handle` 0: the kernel's own default; `parent` PARENT_ROOT: the root of its device."""
+
+    ifindex: int
+    kind: str
+    handle: int
+    parent: int
+    options: bytes
+    counters: Counters
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HtbClass:
+    """A class of our tree; `queue_handle` is that of its leaf's queue, 0 for one that the kernel made."""
+
+    ifindex: int
+    minor: int
+    spec: ClassSpec
+    queue_handle: int
+    counters: Counters
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Link:
+    """A device of this namespace."""
+
+    ifindex: int
+    name: str
+    mtu: int
+
+
+def read_qdisc(message: Message) -> Qdisc:
+    """A qdisc of any kind."""
+    _family, ifindex, handle, parent, _info = uapi.TCMSG.unpack_from(message.body)
+    parts = attributes(message.body, uapi.TCMSG.size)
+    return Qdisc(
+        ifindex=ifindex,
+        kind=_text(parts.get(uapi.KIND, b"")),
+        handle=handle,
+        parent=parent,
+        options=bytes(parts.get(uapi.OPTIONS, b"")),
+        counters=_counters(parts),
+    )
+
+
+def read_class(message: Message) -> HtbClass:
+    """A class of our tree. The kernel gives PARENT_ROOT as the parent of a class directly under the root."""
+    _family, ifindex, handle, parent, queue = uapi.TCMSG.unpack_from(message.body)
+    parts = attributes(message.body, uapi.TCMSG.size)
+    minor = minor_of(handle)
+    spec = read_htb_options(
+        parts[uapi.OPTIONS], parent=ROOT if parent == PARENT_ROOT else parent, minor=minor
+    )
+    return HtbClass(ifindex=ifindex, minor=minor, spec=spec, queue_handle=queue, counters=_counters(parts))
+
+
+def is_class_of(message: Message, major: int) -> bool:
+    """Whether a class belongs to the tree with this major (a device may have classful qdiscs below ours)."""
+    return bool(uapi.TCMSG.unpack_from(message.body)[2] >> 16 == major)
+
+
+def read_htb_options(options: bytes, *, parent: int, minor: int) -> ClassSpec:
+    """The parameters of a class; `prio` and `quantum` only of leaves."""
+    parts = attributes(options)
+    numbers = uapi.HTB_OPT.unpack_from(parts[uapi.HTB_PARMS])
+    is_inner = minor in INNER
+    return ClassSpec(
+        parent=parent,
+        rate=_wide(parts, uapi.HTB_RATE64, numbers[5]),
+        ceil=_wide(parts, uapi.HTB_CEIL64, numbers[11]),
+        buffer=numbers[12],
+        cbuffer=numbers[13],
+        quantum=None if is_inner else numbers[14],
+        prio=None if is_inner else numbers[16],
+    )
+
+
+def read_default_minor(options: bytes) -> int:
+    """The default class of an HTB qdisc."""
+    return int(uapi.HTB_GLOB.unpack_from(attributes(options)[uapi.HTB_INIT])[2])
+
+
+def read_direct_packets(options: bytes) -> int:
+    """The packets that an HTB qdisc sent unshaped."""
+    return int(uapi.HTB_GLOB.unpack_from(attributes(options)[uapi.HTB_INIT])[4])
+
+
+def read_queue(qdisc: Qdisc) -> LeafQueueSpec:
+    """A leaf's queue; a kind that is not ours has the limit that its first number says."""
+    limit = struct.unpack_from("=I", qdisc.options)[0] if len(qdisc.options) >= 4 else 0
+    return LeafQueueSpec(kind=qdisc.kind, limit=limit)
+
+
+def read_filter(message: Message) -> FilterSpec | None:
+    """A u32 filter; None for the entries that only hold others together, and other kinds."""
+    *_rest, info = uapi.TCMSG.unpack_from(message.body)
+    parts = attributes(message.body, uapi.TCMSG.size)
+    options = attributes(parts.get(uapi.OPTIONS, b""))
+    if _text(parts.get(uapi.KIND, b"")) != "u32" or uapi.U32_SEL not in options:
+        return None
+    (target,) = struct.unpack_from("=I", options.get(uapi.U32_CLASSID, bytes(4)))
+    protocol = ((info & 0xFF) << 8) | ((info >> 8) & 0xFF)
+    return FilterSpec(protocol=protocol, matches=_read_matches(options[uapi.U32_SEL]), minor=minor_of(target))
+
+
+def filter_preference(message: Message) -> int:
+    """The preference of a filter of any kind."""
+    return int(uapi.TCMSG.unpack_from(message.body)[4] >> 16)
+
+
+def filter_kind(message: Message) -> str:
+    """The kind of a filter."""
+    return _text(attributes(message.body, uapi.TCMSG.size).get(uapi.KIND, b""))
+
+
+def read_link(message: Message) -> Link:
+    """A device."""
+    _family, _type, ifindex, _flags, _change = uapi.IFINFO.unpack_from(message.body)
+    parts = attributes(message.body, uapi.IFINFO.size)
+    (mtu,) = struct.unpack("=I", parts[uapi.MTU])
+    return Link(ifindex=ifindex, name=_text(parts[uapi.IFNAME]), mtu=mtu)
+
+
+def read_device_sent(message: Message) -> int:
+    """The bytes that a device has sent."""
+    return int(uapi.STATS64.unpack_from(attributes(message.body, 12)[uapi.LINK64])[3])
+
+
+def _wide(parts: Mapping[int, bytes], kind: int, narrow: int) -> int:
+    """A rate: the 64-bit one where the kernel gives it, since the 32-bit one is saturated then."""
+    return int(struct.unpack("=Q", parts[kind])[0]) if kind in parts else narrow
+
+
+def _counters(parts: Mapping[int, bytes]) -> Counters:
+    if uapi.STATS2 not in parts:
+        return Counters()
+    stats = attributes(parts[uapi.STATS2])
+    sent_bytes, sent_packets = (
+        uapi.BASIC.unpack_from(stats[uapi.STATS_BASIC]) if uapi.STATS_BASIC in stats else (0, 0)
+    )
+    waiting, backlog, drops, _requeues, _over = (
+        uapi.QUEUE.unpack_from(stats[uapi.STATS_QUEUE]) if uapi.STATS_QUEUE in stats else (0, 0, 0, 0, 0)
+    )
+    return Counters(
+        sent_bytes=sent_bytes,
+        sent_packets=sent_packets,
+        drops=drops,
+        backlog_bytes=backlog,
+        backlog_packets=waiting,
+    )
+
+
+def _read_matches(selector: bytes) -> tuple[U32Match, ...]:
+    count = uapi.SEL.unpack_from(selector)[2]
+    found = []
+    for number in range(count):
+        mask, value = struct.unpack_from(">II", selector, uapi.SEL.size + 16 * number)
+        (offset,) = struct.unpack_from("=i", selector, uapi.SEL.size + 16 * number + 8)
+        found.append(U32Match(value=value, mask=mask, offset=offset))
+    return tuple(found)
+
+
+def _text(value: bytes) -> str:
+    return value.rstrip(b"\0").decode(errors="replace")
