@@ -15,6 +15,7 @@ from netqos.model.desired import DesiredPod
 from netqos.model.ids import CgroupPath
 from netqos.model.levels import Level
 from netqos.testing import states
+from netqos.testing.processes import run_tool
 from netqos_tc import numbers
 from tests.kernel.tcnode import ShapedNode, connect, send, shaped_node
 
@@ -192,11 +193,16 @@ async def test_a_tunnel_carries_the_class_of_the_packet_inside(masquerade: bool)
 
 
 @pytest.fixture
-def cgroup2() -> Iterator[Path]:
-    """A folder of our own in the hierarchy of version 2."""
+def cgroup2(tmp_path: Path) -> Iterator[Path]:
+    """A folder of our own in the hierarchy of version 2, which is mounted for the test where it is not."""
     lines = Path("/proc/self/mounts").read_text(encoding="utf-8").splitlines()
     mounts = [Path(line.split()[1]) for line in lines if line.split()[2] == "cgroup2"]
-    if not mounts or not os.access(mounts[0], os.W_OK):
+    is_ours = not mounts
+    if is_ours:
+        mounts = [tmp_path / "cgroup"]
+        mounts[0].mkdir()
+        run_tool(["mount", "-t", "cgroup2", "none", str(mounts[0])], check=False)
+    if not mounts[0].is_mount() or not os.access(mounts[0], os.W_OK):
         pytest.skip("there is no cgroup v2 to write to")
     folder = mounts[0] / f"netqos-test-{os.getpid()}"
     folder.mkdir()
@@ -204,6 +210,8 @@ def cgroup2() -> Iterator[Path]:
     for inner in (*sorted(folder.glob("**/"), reverse=True), folder):
         with contextlib.suppress(FileNotFoundError):
             inner.rmdir()
+    if is_ours:
+        run_tool(["umount", str(mounts[0])])
 
 
 def path_of(folder: Path) -> CgroupPath:
