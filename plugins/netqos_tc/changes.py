@@ -59,7 +59,8 @@ def operations(
     edits = _edits(desired, observed, broken, names)
     if not complete:
         edits = [one for one in edits if one.before is None or (isinstance(one.key, TableKey) and one.after)]
-    return safe_order(_step(edit, names) for edit in edits)
+    known = {edit.key: edit for edit in edits}
+    return safe_order(_step(edit, _cause(edit, known), names) for edit in edits)
 
 
 def device_of(key: Key) -> int | None:
@@ -176,12 +177,25 @@ def _earlier(key: Key, after: Spec | None, observed: TcObserved) -> Root | None:
     return observed.saved.get(observed.names.get(key.ifindex, ""))
 
 
-def _step(edit: Edit, names: describe.Names) -> Step[Operation]:
+def _cause(edit: Edit, known: Mapping[Key, Edit]) -> Edit:
+    """What of the same plan explains an edit: the outermost object made anew that it stands on, else itself."""
+    for key in edit.needs:
+        below = known.get(key)
+        if below is None:
+            continue
+        cause = _cause(below, known)
+        if cause.after is not None and (cause.before is None or isinstance(cause.key, RootKey)):
+            return cause
+    return edit
+
+
+def _step(edit: Edit, cause: Edit, names: describe.Names) -> Step[Operation]:
     verb = Verb.DELETE if edit.after is None else Verb.CREATE if edit.before is None else Verb.CHANGE
     operation = Operation(
         verb=verb,
         subject=describe.subject(edit.key, names),
         detail=describe.change(edit.key, edit.before, edit.after, names, earlier=edit.earlier),
+        incident=describe.subject(cause.key, names),
         payload=edit,
     )
     if _is_in_the_way(edit):

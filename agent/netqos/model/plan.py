@@ -37,12 +37,17 @@ class Verb(enum.Enum):
 class Operation:
     """One change. `subject` and `detail` are for people (`class 4e51:1001 on eth0`, `ceil 10M -> 20M`).
 
+    `incident` is the subject whose loss explains the operation: what goes with a lost root is one incident of the root,
+    and so is what stands on a lost class. "": the backend tells none, so it is the subject. Whoever holds operations
+    back holds all of an incident, else a part would be made without what it stands on.
+
     `payload` is the backend's own; only the backend that made the plan reads it.
     """
 
     verb: Verb
     subject: str
     detail: str = ""
+    incident: str = ""
     payload: object = None
 
 

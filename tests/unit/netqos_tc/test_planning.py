@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from random import Random
 
@@ -31,6 +32,7 @@ from netqos_tc.spec import (
     ElementMap,
     ElementSpec,
     FilterKey,
+    Key,
     LeafQueueSpec,
     QueueKey,
     RootKey,
@@ -127,6 +129,76 @@ def test_operations_say_what_they_are_for(desired: DesiredState) -> None:
             assert operation.subject
             assert operation.detail
             assert "None" not in operation.detail
+
+
+# ---------------------------------------------------------------- incidents
+
+
+def incidents(desired: DesiredState, lost: Callable[[Key], bool]) -> dict[Key, str]:
+    """The incident of every operation that mends a tree which has lost some of its objects."""
+    model = kernel()
+    bring(model, desired)
+    remembered = {one.owner: one.minor for one in model.specs.values() if isinstance(one, ElementSpec)}
+    model.specs = {key: spec for key, spec in model.specs.items() if not lost(key)}
+    made = plan(desired, model.observe(remembered=remembered)).operations
+    return {one.payload.key: one.incident for one in made if isinstance(one.payload, changes.Edit)}
+
+
+def test_all_that_goes_with_a_root_is_one_incident_of_it() -> None:
+    other = states.uplink("up1", index=3, tx_bps=200 * M)
+    found = incidents(states.node((WEB,), uplinks=(UP, other)), lambda key: changes.device_of(key) == 3)
+    assert RootKey(3) in found
+    assert {changes.device_of(key) for key in found} == {3}
+    assert {type(key) for key in found} == {RootKey, ClassKey, QueueKey, FilterKey}
+    assert set(found.values()) == {"root qdisc of up1"}
+
+
+def test_all_that_goes_with_the_table_is_one_incident_of_it() -> None:
+    found = incidents(states.node((WEB,), uplinks=(UP,)), lambda key: changes.device_of(key) is None)
+    assert found == dict.fromkeys(
+        [
+            TableKey(),
+            *(ElementKey(*one) for one in ((ElementMap.TX4, "10.88.0.10"), (ElementMap.TX6, "fd00:88::10"))),
+        ],
+        "table inet netqos",
+    )
+
+
+def test_what_stands_on_a_lost_class_goes_with_it_and_whatever_else_is_an_incident_of_its_own() -> None:
+    batch = states.pod("ns/batch", Level.L2, addresses=("10.88.0.12",))
+    model = kernel()
+    desired = states.node((WEB, batch), uplinks=(UP,))
+    bring(model, desired)
+    leaf = leaf_of(model, "ns/batch")
+    lost = {
+        ClassKey(2, 0x12),
+        ClassKey(2, leaf),
+        QueueKey(2, leaf),
+        QueueKey(2, numbers.HOST),
+        FilterKey(2, 3),
+    }
+    assert incidents(desired, lost.__contains__) == {
+        ClassKey(2, 0x12): "class 4e51:12 on up0",
+        ClassKey(2, leaf): "class 4e51:12 on up0",
+        QueueKey(2, leaf): "class 4e51:12 on up0",
+        QueueKey(2, numbers.HOST): "queue of class 4e51:10f on up0",
+        FilterKey(2, 3): "filter 3 on up0",
+    }
+
+
+def test_the_move_of_a_workload_is_one_incident_of_its_new_leaf() -> None:
+    model = kernel()
+    bring(model, states.node((WEB,), uplinks=(UP,)))
+    old = leaf_of(model, "prod/web")
+    made = bring(model, states.node((replace(WEB, level=Level.L2),), uplinks=(UP,)))
+    new = leaf_of(model, "prod/web")
+    moved = {ClassKey(2, new), QueueKey(2, new), ClassKey(2, old), *model.observe().elements}
+    found = {
+        one.payload.key: one.incident
+        for one in made.operations
+        if isinstance(one.payload, changes.Edit) and one.payload.key in moved
+    }
+    assert found == dict.fromkeys(moved, f"class {numbers.text(numbers.class_id(new))} on up0")
 
 
 # ---------------------------------------------------------------- moving and numbering
