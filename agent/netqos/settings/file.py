@@ -2,12 +2,13 @@
 
 Files are texts with a name, in their order: the main file, then those of conf.d by name. Maps merge key by key, the
 lists of workloads join, anything else of a later file replaces the earlier value. Every problem of all files is
-reported at once, with its line; then nothing of them is applied.
+reported at once, with its line; then nothing of them is applied. What only others can judge (the options of backends,
+amounts under a total) comes in as a `Check`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import reduce
 from itertools import islice, takewhile
@@ -28,20 +29,28 @@ from netqos.settings.yamltext import read_yaml
 MOST_PROBLEMS = 100
 """More of one kind are not shown: such a file is another kind of file."""
 
+Check = Callable[[Settings], Iterable[Issue]]
+"""Finds what is wrong with settings whose texts are right; the path of each issue is that of a key of the file, as in
+`("backendOptions", "tc", "zap")` or `("backends", 1)`. A path that the files do not have is told at what is around it.
+"""
 
-def parse_documents(documents: Sequence[tuple[str, str]]) -> Settings:
+
+def parse_documents(documents: Sequence[tuple[str, str]], *, check: Check | None = None) -> Settings:
     """The settings of (name, text) pairs; none at all, and empty texts, give the defaults.
 
-    Raises `InvalidConfiguration` with every problem of every file.
+    Raises `InvalidConfiguration` with every problem of every file. `check` is asked even when something is wrong
+    already, about the part that is right with defaults for the rest, so that its problems are told in one go.
     """
     names = [name for name, _ in documents]
     root, problems = _read(documents)
     valid, issues = _validate(root)
     issues += [*check_tree(root), *check_values(valid), *_check_trees(root)]
+    settings = assemble(valid)
+    issues += check(settings) if check is not None else ()
     problems += [root.problem(issue) for issue in islice(issues, MOST_PROBLEMS)]
     if problems:
         raise InvalidConfiguration(problems, order=names)
-    return assemble(valid)
+    return settings
 
 
 def _read(documents: Sequence[tuple[str, str]]) -> tuple[Node, list[Problem]]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import enum
+import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -17,6 +18,8 @@ from netqos.model.health import Finding, warning
 from netqos.model.texts import listed, shown
 
 T = TypeVar("T")
+
+_STEP = re.compile(r"\[([0-9]{1,9})\]|([^.\[\]]+)")
 
 Path = tuple[str | int, ...]
 """Where a value stands in its tree: map keys and list indexes, outermost first."""
@@ -103,3 +106,8 @@ def path_text(path: Path) -> str:
     """`spec.rules[2].expr`."""
     text = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
     return text.removeprefix(".")
+
+
+def path_of(text: str) -> Path:
+    """The path whose text this is: `backends[1]` -> ("backends", 1); the inverse of `path_text` for plain keys."""
+    return tuple(int(index) if index else key for index, key in _STEP.findall(text))
