@@ -119,10 +119,20 @@ def test_a_second_daemon_refuses_to_start_and_disturbs_nothing(rig: Rig, daemon:
     before = (classes(rig), table(rig), files(daemon))
     refused = netqosd(rig)
     assert refused.returncode == 1
-    assert "another daemon answers on this socket" in refused.stderr
+    assert f"another netqosd shapes this network namespace (process {daemon.pid})" in refused.stderr
     assert "Traceback" not in refused.stderr
     assert (classes(rig), table(rig), files(daemon)) == before
     assert daemon.client.get("/v1/status")["ready"] is True
+
+
+def test_a_second_daemon_with_paths_of_its_own_refuses_to_start_too(
+    rig: Rig, daemon: Daemon, tmp_path: Path
+) -> None:
+    before = (classes(rig), table(rig), files(daemon))
+    other = Daemon(rig, document(rig), folder=tmp_path)
+    with pytest.raises(DaemonFailed, match="another netqosd shapes this network namespace"):
+        other.start()
+    assert (classes(rig), table(rig), files(daemon)) == before
 
 
 def test_a_limit_is_in_force_when_the_answer_comes_and_survives_a_restart(rig: Rig, daemon: Daemon) -> None:

@@ -1,7 +1,8 @@
 """The backends in this process: which are made, which are in use, and which only have to clean up after themselves.
 
-A backend is made when it is in use, or was in use before (the state folder remembers): then it is asked once for
-nothing at all, which removes its leftovers. Changed options make it anew; what it enforces stays meanwhile.
+A backend is made when it is in use, or when it enforced something before (the state folder remembers): then it is
+asked for nothing at all, which removes its leftovers, and is forgotten. Changed options make it anew; what it enforces
+stays meanwhile, and a backend that cannot be made anew goes on as it was.
 """
 
 from __future__ import annotations
@@ -16,10 +17,11 @@ from netqos.settings.values import Settings
 USED = "backends-used"
 
 BuildBackends = Callable[[Settings, Iterable[str]], tuple[list[Backend], list[Finding]]]
+Options = Mapping[str, object]
 
 
 class Fleet:
-    """All runners by backend name, in order of use."""
+    """All runners by backend name: those in use in their order, then those with leftovers."""
 
     def __init__(
         self, *, build: BuildBackends, make_runner: Callable[[Backend], BackendRunner], state: StateStore
@@ -31,42 +33,47 @@ class Fleet:
         self._make_runner = make_runner
         self._state = state
         self._used = _remembered(state.load(USED))
-        self._made_from: tuple[tuple[str, ...], Mapping[str, Mapping[str, object]]] | None = None
+        self._options: dict[str, Options] = {}
+        self._made_for: tuple[tuple[str, ...], Mapping[str, Options]] | None = None
 
     async def ensure(self, settings: Settings, wanted: tuple[str, ...]) -> None:
         """Have a runner for every wanted backend that can be made, and for those with leftovers."""
-        made_from = (wanted, settings.backend_options)
-        if made_from == self._made_from:
+        made_for = (wanted, settings.backend_options)
+        if made_for == self._made_for:
             return
-        await self._close_changed(settings)
-        names = self._names(wanted)
-        backends, findings = self._build(settings, [name for name in names if name not in self.runners])
-        known = {**self.runners, **{backend.name: self._make_runner(backend) for backend in backends}}
+        names = tuple(dict.fromkeys((*wanted, *self._used)))
+        backends, findings = self._build(settings, [name for name in names if self._is_due(name, settings)])
+        known = dict(self.runners)
+        for backend in backends:
+            if backend.name in known:
+                await known[backend.name].close()
+            known[backend.name] = self._make_runner(backend)
+            self._options[backend.name] = settings.backend_options.get(backend.name, {})
+        for name in known.keys() - set(names):
+            await known[name].close()
         self.runners = {name: known[name] for name in names if name in known}
         self.findings = tuple(findings)
-        self._remember(wanted)
-        self._made_from = made_from
+        self._made_for = made_for
+
+    def mark_used(self, name: str) -> None:
+        """Remember, before it enforces anything, that a backend may leave something behind."""
+        if name not in self._used:
+            self._used = (*self._used, name)
+            self._state.save(USED, list(self._used))
+
+    async def forget(self, name: str) -> None:
+        """A backend has removed its leftovers: let go of it."""
+        self._used = tuple(one for one in self._used if one != name)
+        self._state.save(USED, list(self._used))
+        await self.runners.pop(name).close()
 
     async def close(self) -> None:
         """Let go of every backend."""
         for runner in self.runners.values():
             await runner.close()
 
-    def _names(self, wanted: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(dict.fromkeys((*wanted, *self._used)))
-
-    async def _close_changed(self, settings: Settings) -> None:
-        if self._made_from is None:
-            return
-        before = self._made_from[1]
-        for name in [
-            one for one in self.runners if before.get(one, {}) != settings.backend_options.get(one, {})
-        ]:
-            await self.runners.pop(name).close()
-
-    def _remember(self, wanted: tuple[str, ...]) -> None:
-        self._used = self._names(wanted)
-        self._state.save(USED, list(self._used))
+    def _is_due(self, name: str, settings: Settings) -> bool:
+        return name not in self.runners or self._options[name] != settings.backend_options.get(name, {})
 
 
 def _remembered(document: object) -> tuple[str, ...]:

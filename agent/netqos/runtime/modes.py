@@ -9,6 +9,7 @@ import asyncio
 from pathlib import Path
 
 from netqos.errors import Rejected
+from netqos.host.claim import Claim
 from netqos.host.clock import SystemClock
 from netqos.model.health import Finding, Severity
 from netqos.model.plan import ApplyResult, Plan
@@ -71,6 +72,7 @@ async def _dry_run(settings: Settings) -> Answer:
 
 
 async def _once(settings: Settings) -> Answer:
+    claim = Claim()
     parts = await _look(settings)
     try:
         results = await parts.reconciler.run_pass()
@@ -78,7 +80,12 @@ async def _once(settings: Settings) -> Answer:
         await asyncio.to_thread(parts.memory.last_good.save, parts.reconciler.last_good)
     finally:
         await parts.reconciler.close()
-    findings = [*parts.reconciler.findings(), *(one for view in views for one in view.findings)]
+        claim.close()
+    findings = [
+        *claim.findings,
+        *parts.reconciler.findings(),
+        *(one for view in views for one in view.findings),
+    ]
     is_good = all(result.ok for result in results.values()) and not any(
         one.severity is Severity.ERROR for one in findings
     )

@@ -20,7 +20,7 @@ from netqos.engine.units import loop_policy
 from netqos.host.clock import Clock
 from netqos.model.composed import Composition, LastGood
 from netqos.model.desired import NOTHING, DesiredState
-from netqos.model.health import Finding
+from netqos.model.health import Finding, warning
 from netqos.model.inputs import NodeFacts, NodePolicy, PodFacts
 from netqos.model.levels import Direction
 from netqos.model.plan import ApplyResult, Plan
@@ -116,9 +116,13 @@ class Reconciler:
         wanted = self.wanted_backends()
         await self.fleet.ensure(self.world.settings.value, wanted)
         results: dict[str, ApplyResult] = {}
-        for name, runner in self.fleet.runners.items():
-            target = desired if name in wanted else NOTHING
+        for name, runner in list(self.fleet.runners.items()):
+            target = self._target(name, desired, wanted)
+            if target is not NOTHING and await runner.probe():
+                self.fleet.mark_used(name)
             await self._bring(runner, target, results, forced=bool(waiting))
+            if target is NOTHING and runner.is_rid_of_everything:
+                await self.fleet.forget(name)
         await self._bring(self.publisher, desired, results, forced=bool(waiting))
         self.passes += 1
         self._report(results, started_s)
@@ -131,8 +135,10 @@ class Reconciler:
         """What a pass would change now, backend by backend."""
         desired, wanted = self._compose().desired, self.wanted_backends()
         await self.fleet.ensure(self.world.settings.value, wanted)
+        for runner in self.fleet.runners.values():
+            await runner.probe()
         plans = [
-            await runner.preview(desired if name in wanted else NOTHING)
+            await runner.preview(self._target(name, desired, wanted))
             for name, runner in self.fleet.runners.items()
         ]
         return (*plans, await self.publisher.preview(desired))
@@ -159,7 +165,33 @@ class Reconciler:
     def findings(self) -> tuple[Finding, ...]:
         """Node-wide findings of the inputs and their composition."""
         composed = self.composition.findings if self.composition is not None else ()
-        return (*self.world.node.value.findings, *self.fleet.findings, *composed)
+        return (*self.world.node.value.findings, *self.fleet.findings, *composed, *self._stand_ins())
+
+    def _target(self, name: str, desired: DesiredState, wanted: tuple[str, ...]) -> DesiredState:
+        """What a backend is asked for: nothing once it is out of use, but not before one in use can take over."""
+        if name in wanted or (desired is not NOTHING and self._lacks_successor(wanted)):
+            return desired
+        return NOTHING
+
+    def _lacks_successor(self, wanted: tuple[str, ...]) -> bool:
+        """Whether none of the backends in use can work here (as far as they were probed: they come first)."""
+        found = [runner for name, runner in self.fleet.runners.items() if name in wanted]
+        return bool(wanted) and not any(runner.is_available for runner in found)
+
+    def _stand_ins(self) -> tuple[Finding, ...]:
+        wanted = self.wanted_backends()
+        if not self._lacks_successor(wanted):
+            return ()
+        return tuple(
+            warning(
+                "backend-stands-in",
+                f"backend {name}",
+                f"out of use, but none of the backends in use ({', '.join(wanted)}) can work here: it goes on",
+                hint="`netqosctl doctor` tells what those lack; or name this one in `backends` again",
+            )
+            for name in self.fleet.runners
+            if name not in wanted
+        )
 
     def _compose(self) -> Composition:
         """The composition of the inputs of now; composed anew only when an input differs."""

@@ -47,6 +47,27 @@ def remembered_documents(config: Path, environ: Mapping[str, str] = os.environ) 
     return ()
 
 
+def with_places_searched(
+    problem: Rejected, config: Path, environ: Mapping[str, str] = os.environ
+) -> Rejected:
+    """The same refusal, which also tells where an earlier configuration was looked for in vain."""
+    try:
+        documents = read_documents(config)
+    except Rejected:
+        documents = ()
+    places = ", ".join(map(str, _candidates(documents, environ)))
+    told = (
+        f"no earlier configuration is remembered in {places} (a file that is broken before its "
+        "`paths.state` hides that place)"
+    )
+    return Rejected(
+        problem.message,
+        subject=problem.subject,
+        hint=problem.hint,
+        problems=(*(problem.problems or (str(problem),)), told),
+    )
+
+
 def _candidates(documents: Documents, environ: Mapping[str, str]) -> tuple[Path, ...]:
     """Folders that may hold the state, the likeliest first."""
     named = [match[1] for _, text in documents for match in _STATE_KEY.finditer(text)]

@@ -60,6 +60,20 @@ class BackendRunner:
         self._look_again = True
 
     @property
+    def is_rid_of_everything(self) -> bool:
+        """Whether nothing of this backend is left in force."""
+        return self._settled == NOTHING and self.is_available
+
+    async def probe(self) -> bool:
+        """Whether the backend can work here; asked until it can, afterwards it is taken to stay so."""
+        try:
+            async with asyncio.timeout(DEADLINE_S):
+                return await self._probe()
+        except Exception as problem:  # noqa: BLE001 a plugin's border, as below
+            self._fail("probe", problem)
+            return False
+
+    @property
     def is_available(self) -> bool:
         """Whether the last probe found that the backend can work here."""
         return self._capabilities is not None and self._capabilities.available
@@ -149,7 +163,6 @@ class BackendRunner:
         return ApplyResult(applied=applied, failures=failures)
 
     async def _probe(self) -> bool:
-        """Probe until the backend is available; afterwards it is taken to stay so."""
         if not self.is_available:
             self._capabilities = await self.backend.probe()
         return self.is_available
@@ -189,10 +202,11 @@ class BackendRunner:
 
     def _without_fights(self, plan: Plan) -> Plan:
         now_s = self._clock.monotonic()
-        kept = tuple(one for one in plan.operations if not self._backoff.is_held(one.subject, now_s))
-        self._held_back = {one.subject for one in plan.operations} - {one.subject for one in kept}
+        incidents = dict.fromkeys(map(_incident, plan.operations))
+        self._held_back = {one for one in incidents if self._backoff.is_held(one, now_s)}
         if not self._held_back:
             return plan
+        kept = tuple(one for one in plan.operations if _incident(one) not in self._held_back)
         return Plan(
             backend=plan.backend, operations=kept, disturbs_loop=plan.disturbs_loop, findings=plan.findings
         )
@@ -200,9 +214,9 @@ class BackendRunner:
     def _note_repairs(self, plan: Plan) -> None:
         now_s = self._clock.monotonic()
         self._repairs += 1
-        for operation in plan.operations:
-            self._backoff.repaired(operation.subject, now_s)
-            self._log.warning("drift_repaired", subject=operation.subject, verb=operation.verb.value)
+        for incident in dict.fromkeys(map(_incident, plan.operations)):
+            self._backoff.repaired(incident, now_s)
+            self._log.warning("drift_repaired", subject=incident)
 
     def _count(self, plan: Plan, result: ApplyResult) -> None:
         failed = {failure.operation.subject for failure in result.failures}
@@ -252,6 +266,11 @@ class BackendRunner:
             )
             for subject, until_s in self._backoff.held(now_s).items()
         )
+
+
+def _incident(operation: Operation) -> str:
+    """What is repaired, and backed off from, as one."""
+    return operation.incident or operation.subject
 
 
 def _not_settling(plan: Plan) -> Failure:

@@ -14,7 +14,8 @@ from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 
-from netqos.errors import NetqosError
+from netqos.errors import NetqosError, Rejected
+from netqos.host.claim import Claim
 from netqos.host.clock import Clock, SystemClock
 from netqos.model.composed import LastGood
 from netqos.model.health import Finding
@@ -29,7 +30,7 @@ from netqos.runtime.cluster import decided, follow_kubernetes, is_in_cluster
 from netqos.runtime.inputs import HostFacts
 from netqos.runtime.parts import Hooks, Parts, make_parts
 from netqos.runtime.reconciler import PassReport
-from netqos.runtime.remembered import open_source
+from netqos.runtime.remembered import open_source, with_places_searched
 from netqos.settings.values import OnExit
 from netqos.sources.acceptance import Configuration
 from netqos.sources.base import Snapshot
@@ -41,6 +42,9 @@ SWITCH_INTERVAL_S = 0.001
 SAVE_S = 1.0
 """How soon changed memories are written; overrides are written before they count."""
 
+SAVE_AGAIN_S = 30.0
+"""How often unchanged memories are compared with the state folder, which somebody may have removed."""
+
 
 async def serve(config: Path) -> None:
     """Run the daemon until SIGTERM or SIGINT. `Rejected`: no usable configuration; `Fatal`: another daemon runs."""
@@ -48,7 +52,10 @@ async def serve(config: Path) -> None:
     clock = SystemClock()
     source = open_source(config, clock)
     snapshots = source.snapshots()
-    first = await anext(snapshots)
+    try:
+        first = await anext(snapshots)
+    except Rejected as problem:
+        raise with_places_searched(problem, config) from problem
     logs = Logs(first.value.settings.log)
     logs.install()
     try:
@@ -73,11 +80,12 @@ class Supervisor:
         logs: Logs,
         clock: Clock,
     ) -> None:
-        """Take the status socket first: a second daemon ends here, before anything is touched."""
+        """Take the claim and the status socket first: a second daemon ends here, before anything is touched."""
         self._in_cluster = is_in_cluster()
         first = self._decided(first)
         settings = first.value.settings
         self._loop = asyncio.get_running_loop()
+        self._claim = Claim()
         self._listener = UnixListener(Path(settings.paths.socket))
         self._source = source
         self._snapshots = snapshots
@@ -86,7 +94,7 @@ class Supervisor:
         self._log = get_logger("netqos.daemon")
         self._stop = asyncio.Event()
         self._looked_for = asyncio.Event()
-        self._saved: LastGood | None = None
+        self._seen: tuple[Finding, ...] = ()
         self._metrics_finding: Finding | None = None
         self._snapshot = first
         self._is_ready = False
@@ -183,8 +191,10 @@ class Supervisor:
         """After every pass of the reconciler."""
         recorder = self._parts.recorder
         recorder.reconciled(took_s=report.took_s, event_to_applied_s=report.event_to_applied_s)
-        if report.results:
-            recorder.saw(self._all_findings())
+        findings = self._all_findings()
+        if findings != self._seen:
+            self._seen = findings
+            recorder.saw(findings)
         if self._kube is not None and self._parts.reconciler.composition is not None:
             self._kube.report(self._parts.reconciler.composition)
         if not self._is_ready:
@@ -204,9 +214,12 @@ class Supervisor:
 
     async def _remember(self) -> None:
         """Keep the accepted inputs over a restart, soon after they changed."""
-        memory = self._parts.memory
+        memory, clock = self._parts.memory, self._parts.clock
         kept: tuple[LastGood | None, Configuration | None] = (None, None)
+        compared_s = clock.monotonic()
         while True:
+            if clock.monotonic() - compared_s >= SAVE_AGAIN_S:
+                kept, compared_s = (None, None), clock.monotonic()
             newest = (self._parts.reconciler.last_good, self._snapshot.value)
             if newest[0] is not kept[0]:
                 await asyncio.to_thread(memory.last_good.save, newest[0])
@@ -235,7 +248,7 @@ class Supervisor:
     def _extra_findings(self) -> tuple[Finding, ...]:
         metrics = (self._metrics_finding,) if self._metrics_finding is not None else ()
         kube = self._kube.findings() if self._kube is not None else ()
-        return (*self._snapshot.findings, *self._parts.state.findings, *metrics, *kube)
+        return (*self._snapshot.findings, *self._claim.findings, *self._parts.state.findings, *metrics, *kube)
 
     def _decided(self, snapshot: Snapshot[Configuration]) -> Snapshot[Configuration]:
         """The snapshot with `kubernetes.enable: auto` decided."""
@@ -254,4 +267,5 @@ class Supervisor:
         self._parts.memory.last_good.save(reconciler.last_good)
         await reconciler.close()
         self._listener.close()
+        self._claim.close()
         self._log.info("stopped")

@@ -8,7 +8,7 @@ import pytest
 
 from netqos.backend import Backend, Capabilities
 from netqos.model.composed import EMPTY_LAST_GOOD
-from netqos.model.health import Finding
+from netqos.model.health import Finding, warning
 from netqos.model.ids import IfName
 from netqos.model.inputs import NodeFacts, NodePolicy, PodFacts, UplinkFacts
 from netqos.model.levels import Direction, Level, PerDirection
@@ -45,12 +45,24 @@ class Host:
     clock: FakeClock = field(default_factory=FakeClock)
     kernels: dict[str, FakeKernel] = field(default_factory=dict)
     state: MemoryState = field(default_factory=MemoryState)
+    broken: set[str] = field(default_factory=set)
+    refused: set[str] = field(default_factory=set)
 
     def kernel(self, name: str) -> FakeKernel:
         return self.kernels.setdefault(name, FakeKernel())
 
     def build(self, _settings: Settings, names: Iterable[str]) -> tuple[list[Backend], list[Finding]]:
-        return [FakeBackend(self.kernel(name), name=name) for name in names], []
+        wanted = list(names)
+        made = [name for name in wanted if name not in self.refused]
+        findings = [
+            warning("backend-refused", name, "wrong options") for name in wanted if name in self.refused
+        ]
+        return [
+            FakeBackend(
+                self.kernel(name), name=name, unavailable="no such kernel" if name in self.broken else ""
+            )
+            for name in made
+        ], findings
 
     def runner(self, backend: Backend) -> BackendRunner:
         loop = FastLoop(backend.name, ON.loop, on_lost=lambda _reason: None)
@@ -141,6 +153,50 @@ async def test_a_backend_that_is_switched_off_removes_its_leftovers_also_after_a
     await agent.run()
     assert host.kernel("fake").things == {}
     assert host.kernel("other").things != {}
+
+
+async def test_what_has_removed_its_leftovers_is_forgotten(host: Host) -> None:
+    await host.start().run()
+    assert host.state.documents["backends-used"] == ["fake"]
+    agent = host.start(replace(ON, backends=("other",)))
+    await agent.run()
+    assert list(agent.reconciler.fleet.runners) == ["other"]
+    assert host.state.documents["backends-used"] == ["other"]
+
+
+async def test_a_backend_goes_on_until_its_successor_can_work(host: Host) -> None:
+    await host.start().run()
+    host.broken.add("other")
+    agent = host.start(replace(ON, backends=("other",)))
+    await agent.run()
+    assert host.kernel("fake").things != {}
+    assert "backend-stands-in" in {one.code for one in agent.reconciler.findings()}
+    host.broken.clear()
+    agent = host.start(replace(ON, backends=("other",)))
+    await agent.run()
+    assert (host.kernel("fake").things, agent.reconciler.fleet.findings) == ({}, ())
+
+
+async def test_a_backend_that_never_enforced_leaves_no_trace(host: Host) -> None:
+    host.broken.add("other")
+    await host.start(replace(ON, backends=("other",))).run()
+    assert host.state.documents.get("backends-used", []) == []
+
+
+async def test_a_preview_remembers_nothing(host: Host) -> None:
+    await host.start().reconciler.preview()
+    assert host.state.documents == {}
+
+
+async def test_a_backend_that_cannot_be_made_anew_goes_on_as_it_was(host: Host) -> None:
+    agent = host.start()
+    await agent.run()
+    host.refused.add("fake")
+    agent.world.settings.set(replace(ON, backend_options={"fake": {"zap": 1}}))
+    await agent.run()
+    assert [one.code for one in agent.reconciler.fleet.findings] == ["backend-refused"]
+    host.kernel("fake").behind_your_back()
+    assert await agent.run() == {"fake": 1}
 
 
 async def test_a_changed_option_makes_the_backend_anew_without_touching_what_it_enforces(host: Host) -> None:

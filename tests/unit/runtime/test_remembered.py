@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from netqos.errors import Rejected
 from netqos.host.memory import AgentMemory
 from netqos.host.state import StateFolder
-from netqos.runtime.remembered import remembered_documents
+from netqos.runtime.remembered import remembered_documents, with_places_searched
 
 GOOD = "policy: {enable: true}\n"
 
@@ -48,3 +49,12 @@ def test_nothing_remembered_is_nothing(tmp_path: Path) -> None:
     config = tmp_path / "netqos.yaml"
     config.write_text(f"paths: {{state: {tmp_path / 'none'}}}\nnods: 1\n")
     assert remembered_documents(config, {}) == ()
+
+
+def test_the_refusal_names_the_places_that_remember_nothing(tmp_path: Path) -> None:
+    config = tmp_path / "netqos.yaml"
+    config.write_text(f"paths: {{state: {tmp_path / 'none'}}}\nnods: 1\n")
+    told = with_places_searched(Rejected("wrong", problems=("nods: unknown",)), config, {})
+    assert told.problems[0] == "nods: unknown"
+    assert str(tmp_path / "none") in told.problems[1]
+    assert "/var/lib/netqos" in told.problems[1]

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from netqos.model.desired import NOTHING
-from netqos.model.plan import ObservedState
+from netqos.model.desired import NOTHING, DesiredState
+from netqos.model.plan import ObservedState, Plan
 from netqos.runtime.fastloop import FastLoop
 from netqos.runtime.runner import BackendRunner
 from netqos.settings.values import LoopSettings
@@ -84,6 +86,27 @@ async def test_the_third_repair_within_a_minute_backs_off_and_goes_on_later(
     await runner.reconcile(WANTED)
     assert backend.kernel.things == whole
     assert runner.view().state == "ok"
+
+
+async def test_an_incident_is_repaired_as_a_whole_or_not_at_all(
+    runner: BackendRunner, backend: FakeBackend, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await runner.reconcile(WANTED)
+    plan = backend.plan
+
+    def as_one_incident(desired: DesiredState, observed: ObservedState) -> Plan:
+        found = plan(desired, observed)
+        return replace(found, operations=tuple(replace(one, incident="root") for one in found.operations))
+
+    monkeypatch.setattr(backend, "plan", as_one_incident)
+    whole = len(backend.kernel.things)
+    for lost in (1, 2, 3):
+        for _ in range(lost):
+            backend.kernel.behind_your_back()
+        await runner.reconcile(WANTED)
+        clock.advance(5.0)
+    assert len(backend.kernel.things) == whole - 3
+    assert [one.subject for one in runner.view().findings] == ["root"]
 
 
 async def test_nothing_removes_everything(runner: BackendRunner, backend: FakeBackend) -> None:
