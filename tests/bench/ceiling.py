@@ -14,7 +14,7 @@ from tests.bench.figures import Figure, at_most
 from tests.bench.options import Options, say
 from tests.bench.shapers import Case, M, running_daemon
 
-_WATCH_S = 3.5
+_WATCH_S = 2.5
 _PODS = {"web": Level.L0, "api": Level.L1, "batch": Level.L2, "slow": Level.L1, "slower": Level.L2}
 _CASE = Case(
     total_bps=600 * M,

@@ -15,7 +15,7 @@ import pytest
 
 pytestmark = pytest.mark.kernel("veth", "htb", "nft", "tool:iperf3")
 
-DEMO = [sys.executable, "-c", "import sys; from netqos.cli.demo import main; sys.exit(main(sys.argv[1:]))"]
+DEMO = [sys.executable, "-m", "netqos.cli.ctl", "demo"]
 SHORT = ["--seconds", "12.5", "--total", "100M"]
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -54,7 +54,7 @@ def test_an_ordinary_user_sees_promises_kept(tmp_path: Path) -> None:
         "L0 joins",
     ]
     shares = [
-        {level: round(told["mean_bps"] / told["promised_bps"], 1) for level, told in phase["levels"].items()}
+        {level: round(told["mean_bps"] / told["share_bps"], 1) for level, told in phase["levels"].items()}
         for phase in result["phases"]
     ]
     # A shared machine may disturb a second of it; what the levels got on average is the daemon's doing.

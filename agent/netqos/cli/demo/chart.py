@@ -33,6 +33,7 @@ text {{ font: 13px system-ui, -apple-system, 'Segoe UI', Helvetica, Arial, sans-
 .small {{ font-size: 11.5px; fill: {_GREY} }}
 .phase {{ font-size: 12px; font-weight: 600; fill: {_GREY} }}
 .promise {{ fill: none; stroke: {_INK}; stroke-width: 1.3; stroke-dasharray: 5 4; opacity: .8 }}
+.number {{ font-weight: 600; paint-order: stroke; stroke: #ffffff; stroke-width: 3.5px; stroke-linejoin: round }}
 .rate {{ fill: none; stroke-width: 2.2; stroke-linejoin: round }}
 </style>"""
 
@@ -93,7 +94,7 @@ def _legend() -> list[str]:
         parts.append(_text(place + 28, 52, f"{level.name}  {GREEDY[level].name}"))
         place += 110
     parts.append(f'<path class="promise" d="M{place} 48h26"/>')
-    parts.append(_text(place + 32, 52, "promised by the policy"))
+    parts.append(_text(place + 32, 52, "share under the policy"))
     return parts
 
 
@@ -164,13 +165,13 @@ def _rates(recording: Recording, scale: _Scale) -> Iterable[str]:
 
 
 def _numbers(verdict: Verdict, scale: _Scale) -> Iterable[str]:
-    """The measured mean above each level's line, in the middle of its phase."""
+    """The measured mean above each level's lines, in the middle of its phase."""
     for phase in verdict.phases:
         middle = scale.x((phase.span.start_s + phase.span.end_s) / 2)
         for place, (level, result) in zip(_label_places(phase, scale), phase.levels.items(), strict=True):
             label = megabits(result.measured.mean_bps)
             yield (
-                f'<text x="{middle}" y="{place}" text-anchor="middle" font-weight="600" '
+                f'<text class="number" x="{middle}" y="{place}" text-anchor="middle" '
                 f'style="fill:{_COLORS[level]}">{label}</text>'
             )
 

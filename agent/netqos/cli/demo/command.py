@@ -38,7 +38,7 @@ def main(argv: Sequence[str]) -> int:
         return USAGE
     try:
         require_tools()
-        reexec_in_user_namespace()
+        _enter_namespace()
         with _termination_as_interrupt():
             return _show(arguments, policy)
     except KeyboardInterrupt:
@@ -104,6 +104,15 @@ def _record(scenario: Scenario, policy: ShownPolicy, *, to_stderr: bool) -> Reco
 
 def _print(verdict: Verdict, *, as_document: bool) -> None:
     print(json.dumps(as_json(verdict), indent=2) if as_document else f"\n{table(verdict)}")
+
+
+def _enter_namespace() -> None:
+    """Start this program again where it is needed; Ctrl-C meanwhile waits for the new one, which takes it up."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        reexec_in_user_namespace()
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
 
 @contextlib.contextmanager

@@ -48,6 +48,7 @@ def play(scenario: Scenario, rig: Rig, node: Node, show: Callable[[Moment], None
         )
         performance = _Play(scenario=scenario, node=node, flows=flows, meter=meter, show=show)
         spans = tuple(performance.run(number, phase) for number, phase in enumerate(scenario.phases, 1))
+        time.sleep(2 * _READ_EVERY_S)  # a reading after the end, so that the last moments are known too
         series = meter.stop()
         return Recording(spans=spans, series=series, delays=probe.result(timeout_s=10))
 

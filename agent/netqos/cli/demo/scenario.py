@@ -47,8 +47,11 @@ class Phase:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Promise:
-    """What one greedy level gets in one phase, and what it may never pass (bits per second)."""
+    """What one greedy level is sure of in one phase, what it gets with all that is lent to it, and what it may never
+    pass (bits per second).
+    """
 
+    guarantee_bps: int
     share_bps: int
     ceiling_bps: int
 
@@ -79,7 +82,11 @@ class Scenario:
         needs = PerLevel(need(Level.L0), need(Level.L1), need(Level.L2))
         shares = shares_bps(total_bps=self.total_bps, bands=self.bands, needs=needs)
         return {
-            level: Promise(share_bps=shares[level], ceiling_bps=ceiling(level))
+            level: Promise(
+                guarantee_bps=min(self.bands[level].guarantee_bps, ceiling(level)),
+                share_bps=shares[level],
+                ceiling_bps=ceiling(level),
+            )
             for level in Level
             if level in phase.greedy
         }

@@ -50,7 +50,7 @@ def panel(scenario: Scenario, moment: Moment, *, fancy: bool) -> list[str]:
         rate = moment.rates_bps[level]
         promise = moment.promises.get(level)
         drawn = bar(rate, promise.share_bps if promise else 0, scenario.total_bps, fancy=fancy)
-        told = f"promised {megabits(promise.share_bps)}" if promise else "not sending"
+        told = f"of {megabits(promise.share_bps)}" if promise else "not sending"
         name = f"{level.name} {GREEDY[level].name}"
         lines.append(f"  {name:9} {drawn} {megabits(rate):>7} Mbit/s  {told}")
     return lines
@@ -118,11 +118,15 @@ class Screen:
         return [f"\x1b[1m{lines[0]}\x1b[0m", *painted]
 
 
-_COLUMNS = ("phase", "level", "promised", "measured", "worst 1 s", "settled", "L0 request p50 / p99", "kept")
+_COLUMNS = (
+    *("phase", "level", "guaranteed", "share", "measured", "worst 1 s"),
+    *("settled", "L0 request p50 / p99", "kept"),
+)
+_NUMBERS = slice(2, 6)
 
 
 def table(verdict: Verdict) -> str:
-    """Promised and measured, level by level and phase by phase, rates in Mbit/s."""
+    """Promised and measured, level by level and phase by phase, rates in Mbit/s; the share has what others leave."""
     rows = [_COLUMNS, *(row for phase in verdict.phases for row in _rows(phase))]
     widths = [max(len(row[column]) for row in rows) for column in range(len(_COLUMNS))]
     lines = [_line(row, widths) for row in rows]
@@ -131,8 +135,9 @@ def table(verdict: Verdict) -> str:
 
 
 def _line(row: Sequence[str], widths: Sequence[int]) -> str:
+    numbers = range(len(_COLUMNS))[_NUMBERS]
     cells = [
-        text.rjust(width) if 2 <= column <= 4 else text.ljust(width)
+        text.rjust(width) if column in numbers else text.ljust(width)
         for column, (text, width) in enumerate(zip(row, widths, strict=True))
     ]
     return "  ".join(cells).rstrip()
@@ -146,7 +151,8 @@ def _rows(phase: PhaseResult) -> list[tuple[str, ...]]:
     rows = []
     for level, result in phase.levels.items():
         title, when, asked = first
-        numbers = (result.promise.share_bps, result.measured.mean_bps, result.measured.worst_bps)
+        promise, measured = result.promise, result.measured
+        numbers = (promise.guarantee_bps, promise.share_bps, measured.mean_bps, measured.worst_bps)
         kept = f"no: {result.broken}" if result.broken else "yes"
         rows.append((title, level.name, *map(megabits, numbers), when, asked, kept))
         first = ("", "", "")

@@ -1,5 +1,8 @@
 """From what was recorded to whether the promises were kept. Pure.
 
+A guarantee holds in every second. Bandwidth that others leave is lent: that counts on average, since how fast a flow
+takes what it is offered is TCP's doing. A ceiling is never passed.
+
 A phase is judged from `GRACE_S` after its start: TCP needs a moment to find its new share, and how long it took is told
 apart (`settled_after_s`).
 """
@@ -16,7 +19,7 @@ from netqos.testing.probes import Delays
 
 GRACE_S = 1.0
 LEAST = 0.95
-"""The worst second must reach this part of the promise."""
+"""The worst second must reach this part of the guarantee, the mean this part of the share."""
 MOST = 1.02
 """The best second may reach this multiple of the ceiling, and a burst of one large packet beside it."""
 BURST_BITS = 8 * 64 * 1024
@@ -112,8 +115,10 @@ def _judge_phase(scenario: Scenario, recording: Recording, span: Span) -> PhaseR
 def _judge_level(promise: Promise, judged: Series, level: Level) -> LevelResult:
     measured = summarize(judged, GREEDY[level].name)
     broken = ""
-    if measured.worst_bps < LEAST * promise.share_bps:
-        broken = f"its worst second is under {LEAST:.0%} of its promise"
+    if measured.worst_bps < LEAST * promise.guarantee_bps:
+        broken = f"its worst second is under {LEAST:.0%} of its guarantee"
+    elif measured.mean_bps < LEAST * promise.share_bps:
+        broken = f"it got under {LEAST:.0%} of its share"
     elif measured.best_bps > MOST * promise.ceiling_bps + BURST_BITS:
         broken = f"its best second is over {MOST:.0%} of its ceiling"
     return LevelResult(promise=promise, measured=measured, broken=broken)
@@ -153,7 +158,8 @@ def _phase_json(phase: PhaseResult, start_s: float) -> dict[str, object]:
 
 def _level_json(result: LevelResult) -> dict[str, object]:
     return {
-        "promised_bps": result.promise.share_bps,
+        "guaranteed_bps": result.promise.guarantee_bps,
+        "share_bps": result.promise.share_bps,
         "ceiling_bps": result.promise.ceiling_bps,
         "mean_bps": round(result.measured.mean_bps),
         "worst_second_bps": round(result.measured.worst_bps),

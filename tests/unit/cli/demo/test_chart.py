@@ -58,9 +58,9 @@ def test_a_phase_that_never_settled_says_so() -> None:
 
 
 def test_numbers_of_levels_close_together_do_not_touch() -> None:
-    picture = drawn(record(scale={(2, Level.L1): 0.7}))  # L1 at 210 beside L2 at 200
+    picture = drawn(record(scale={(2, Level.L2): 1.45}))  # L2 at 290 beside L1 at 300
     numbers = [element for element in picture.iter(f"{SVG}text") if element.get("style")]
     in_the_third_phase = [element for element in numbers if element.attrib["x"] == "502.0"]
     places = {element.text: float(element.attrib["y"]) for element in in_the_third_phase}
-    assert set(places) == {"500.0", "210.0", "200.0"}
-    assert places["200.0"] - places["210.0"] > 15
+    assert set(places) == {"500.0", "300.0", "290.0"}
+    assert places["290.0"] - places["300.0"] > 15

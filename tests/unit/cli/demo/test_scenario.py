@@ -13,17 +13,17 @@ from tests.unit.cli.demo.demodata import BANDS, SCENARIO, M
 def test_promises_follow_from_the_policy() -> None:
     told = [
         {
-            level.name: (promise.share_bps // M, promise.ceiling_bps // M)
+            level.name: (promise.guarantee_bps // M, promise.share_bps // M, promise.ceiling_bps // M)
             for level, promise in promises.items()
         }
         for promises in map(SCENARIO.promises, SCENARIO.phases)
     ]
     assert told == [
-        {"L2": (1000, 1000)},
-        {"L1": (800, 800), "L2": (200, 1000)},
-        {"L0": (500, 1000), "L1": (300, 800), "L2": (200, 1000)},
-        {"L1": (800, 800), "L2": (200, 1000)},
-        {"L1": (800, 800), "L2": (100, 100)},
+        {"L2": (200, 1000, 1000)},
+        {"L1": (300, 800, 800), "L2": (200, 200, 1000)},
+        {"L0": (500, 500, 1000), "L1": (300, 300, 800), "L2": (200, 200, 1000)},
+        {"L1": (300, 800, 800), "L2": (200, 200, 1000)},
+        {"L1": (300, 800, 800), "L2": (100, 100, 100)},
     ]
 
 
@@ -31,8 +31,8 @@ def test_a_limit_frees_bandwidth_for_the_others() -> None:
     bands = PerLevel(BANDS.l0, Band(guarantee_bps=300 * M, ceiling_bps=1000 * M), BANDS.l2)
     scenario = build_scenario(seconds=20, total_bps=1000 * M, bands=bands)
     assert scenario.promises(scenario.phases[-1]) == {
-        Level.L1: Promise(share_bps=900 * M, ceiling_bps=1000 * M),
-        Level.L2: Promise(share_bps=100 * M, ceiling_bps=100 * M),
+        Level.L1: Promise(guarantee_bps=300 * M, share_bps=900 * M, ceiling_bps=1000 * M),
+        Level.L2: Promise(guarantee_bps=100 * M, share_bps=100 * M, ceiling_bps=100 * M),
     }
     assert [phase.seconds for phase in scenario.phases] == [4.0] * 5
     assert scenario.seconds == 20
@@ -55,7 +55,9 @@ def test_shares_fill_the_link_or_stop_at_a_ceiling(total: int, l1: int, l2: int)
         promises = scenario.promises(phase)
         assert set(promises) == phase.greedy
         assert sum(promise.share_bps for promise in promises.values()) == total
-        assert all(promise.share_bps <= promise.ceiling_bps for promise in promises.values())
+        assert all(
+            promise.guarantee_bps <= promise.share_bps <= promise.ceiling_bps for promise in promises.values()
+        )
 
 
 @pytest.mark.parametrize(

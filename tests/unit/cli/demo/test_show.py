@@ -32,8 +32,8 @@ def test_the_panel_shows_rates_against_promises() -> None:
     assert panel(SCENARIO, moment(), fancy=False) == [
         "  3.0 of 12 s   2/5 L1 joins",
         "  L0 web    |............................................    0.00 Mbit/s  not sending",
-        "  L1 api    ###################################|.........   799.5 Mbit/s  promised 800.0",
-        "  L2 batch  #########|...................................   200.0 Mbit/s  promised 200.0",
+        "  L1 api    ###################################|.........   799.5 Mbit/s  of 800.0",
+        "  L2 batch  #########|...................................   200.0 Mbit/s  of 200.0",
     ]
 
 
@@ -68,16 +68,16 @@ def test_the_table_compares_promised_and_measured() -> None:
     lines = table(judge(SCENARIO, record())).splitlines()
     assert lines[0].split("  ")[0] == "phase"
     assert lines[2].split() == [
-        *("L2", "alone", "fills", "the", "link", "L2", "1000", "1000", "1000"),
+        *("L2", "alone", "fills", "the", "link", "L2", "200.0", "1000", "1000", "1000"),
         *("0.0", "s", "0.10", "/", "0.10", "ms", "yes"),
     ]
-    assert lines[4].split() == ["L2", "200.0", "200.0", "200.0", "yes"]
+    assert lines[4].split() == ["L2", "200.0", "200.0", "200.0", "200.0", "yes"]
     assert lines[-1] == "Every promise was kept in every second looked at."
 
 
 def test_the_table_names_what_was_broken() -> None:
     text = table(judge(SCENARIO, record(scale={(3, Level.L2): 0.5})))
-    assert "no: its worst second is under 95% of its promise" in text
+    assert "no: its worst second is under 95% of its guarantee" in text
     assert text.splitlines()[-1] == "Not every promise was kept: L2 in 'L0 stops'."
 
 

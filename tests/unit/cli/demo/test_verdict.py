@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from netqos.cli.demo.verdict import as_json, judge, settle_bin_s
 from netqos.model.levels import Level
+from netqos.testing.analysis import Series
 from tests.unit.cli.demo.demodata import SCENARIO, M, record
 
 
@@ -30,7 +32,8 @@ def test_exact_shares_keep_every_promise() -> None:
     ("scale", "found"),
     [
         ({(1, Level.L1): 0.96}, []),
-        ({(1, Level.L1): 0.94}, [(1, "L1", "its worst second is under 95% of its promise")]),
+        ({(1, Level.L1): 0.94}, [(1, "L1", "it got under 95% of its share")]),
+        ({(2, Level.L1): 0.94}, [(2, "L1", "its worst second is under 95% of its guarantee")]),
         ({(2, Level.L1): 1.5}, []),  # more than promised is fine below the ceiling
         ({(1, Level.L1): 1.03}, [(1, "L1", "its best second is over 102% of its ceiling")]),
         ({(4, Level.L2): 1.2}, [(4, "L2", "its best second is over 102% of its ceiling")]),
@@ -40,6 +43,18 @@ def test_a_promise_is_broken_by_too_little_or_over_the_ceiling(
     scale: dict[tuple[int, Level], float], found: list[tuple[int, str, str]]
 ) -> None:
     assert broken(scale) == found
+
+
+def test_a_dip_in_what_is_lent_is_no_broken_promise() -> None:
+    recording = record()
+    start_s = recording.spans[0].start_s
+    lost = [max(0.0, min(1.0, at - start_s - 1.5) * 40 * M / 8) for at in recording.series.at_s]
+    counts = dict(recording.series.counts)
+    counts["batch"] = tuple(count - less for count, less in zip(counts["batch"], lost, strict=True))
+    dipped = replace(recording, series=Series(at_s=recording.series.at_s, counts=counts))
+    result = judge(SCENARIO, dipped).phases[0].levels[Level.L2]
+    assert round(result.measured.worst_bps / M) == 960
+    assert result.broken == ""
 
 
 def test_a_level_that_stays_off_its_promise_never_settles() -> None:
@@ -59,7 +74,8 @@ def test_programs_get_plain_json() -> None:
         "settled_after_s": 0.0,
         "levels": {
             "L1": {
-                "promised_bps": 800 * M,
+                "guaranteed_bps": 300 * M,
+                "share_bps": 800 * M,
                 "ceiling_bps": 800 * M,
                 "mean_bps": 800 * M,
                 "worst_second_bps": 800 * M,
@@ -67,7 +83,8 @@ def test_programs_get_plain_json() -> None:
                 "broken": None,
             },
             "L2": {
-                "promised_bps": 200 * M,
+                "guaranteed_bps": 200 * M,
+                "share_bps": 200 * M,
                 "ceiling_bps": 1000 * M,
                 "mean_bps": 200 * M,
                 "worst_second_bps": 200 * M,
