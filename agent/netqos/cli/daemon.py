@@ -1,97 +1,32 @@
-"""netqosd: the command line of the daemon.
-
-Exit codes: 0 done, 1 failed (the last line on stderr says why), 2 wrong usage, 5 the configuration was rejected and
-there is no earlier one to go on with.
-"""
+"""netqosd's first step. It loads as little as can be before Ctrl-C is provided for; `daemoncommand` does the rest."""
 
 from __future__ import annotations
 
-import argparse
-import sys
-from collections.abc import Sequence
-from pathlib import Path
-
-import netqos
-from netqos.errors import NetqosError, Rejected
-
-DEFAULT_CONFIG = Path("/etc/netqos/netqos.yaml")
-DONE, FAILED, REJECTED = 0, 1, 5
+TYPE_CHECKING = False  # importing typing for it would take longer than all else here
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run netqosd with the given arguments and return its exit code."""
-    arguments = _parser().parse_args(argv)
+    """Run netqosd with the given arguments (None: the process' own) and return its exit code."""
+    # ruff: noqa: PLC0415 - that is this module's purpose
     try:
-        return _run(arguments)
-    except Rejected as problem:
-        _complain(problem)
-        return REJECTED
-    except NetqosError as problem:
-        _complain(problem)
-        return FAILED
+        import sys
+
+        from netqos.cli import interrupts
+
+        interrupts.leave_at_once("netqosd")
+        from netqos.cli.daemoncommand import run
+
+        code = run(sys.argv[1:] if argv is None else argv)
+        if argv is None:
+            interrupts.take_no_notice()
     except KeyboardInterrupt:
-        return FAILED
-
-
-def _run(arguments: argparse.Namespace) -> int:
-    if arguments.list_backends:
-        return _list_backends()
-    from netqos.runtime import modes  # noqa: PLC0415 - `--version` and `--help` load nothing of this
-
-    if arguments.check_config:
-        return _print(modes.check_config(arguments.config))
-    if arguments.dry_run:
-        return _print(modes.dry_run(arguments.config))
-    if arguments.once:
-        return _print(modes.once(arguments.config))
-    return modes.serve(arguments.config)
-
-
-def _list_backends() -> int:
-    from netqos.backend.registry import list_backends  # noqa: PLC0415 - as above
-
-    for one in list_backends():
-        print(f"{one.name}\t{one.distribution} {one.version}\t{one.state}")
-    return DONE
-
-
-def _print(answer: tuple[int, str]) -> int:
-    code, text = answer
-    print(text)
+        return 130
     return code
 
 
-def _complain(problem: NetqosError) -> None:
-    details = problem.problems if isinstance(problem, Rejected) else ()
-    for line in details or (str(problem),):
-        print(f"netqosd: {line}", file=sys.stderr)
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="netqosd",
-        description="Keeps this node's network fair between the levels L0, L1 and L2.",
-        epilog="Exit codes: 0 done, 1 failed, 2 wrong usage, 5 configuration rejected.",
-    )
-    parser.add_argument(
-        "--config",
-        type=Path,
-        default=DEFAULT_CONFIG,
-        metavar="FILE",
-        help="configuration file; conf.d/*.yaml beside it is read after it (default: %(default)s)",
-    )
-    parser.add_argument("--version", action="version", version=f"netqosd {netqos.__version__}")
-    mode = parser.add_mutually_exclusive_group()
-    mode.add_argument(
-        "--check-config", action="store_true", help="report all problems of the configuration and exit"
-    )
-    mode.add_argument(
-        "--dry-run", action="store_true", help="print what would be changed on this node and exit"
-    )
-    mode.add_argument("--once", action="store_true", help="bring the node to the wanted state once and exit")
-    mode.add_argument("--list-backends", action="store_true", help="list the installed backends and exit")
-    return parser
-
-
 if __name__ == "__main__":
+    import sys
+
     sys.exit(main())

@@ -192,6 +192,12 @@ def _text(span: Span | str) -> str:
     return safe(span.text if isinstance(span, Span) else span)
 
 
+def reader_gone() -> int:
+    """The reader of a pipe has had enough: no error (exit code 0), and nothing may be flushed to it at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 0
+
+
 def can_show(out: TextIO, text: str) -> bool:
     """Whether the stream's encoding has these characters."""
     try:
