@@ -36,9 +36,7 @@ class Api:
         self.ca_file = ca_file
         self.token = token
         self._timeout_s = timeout_s
-        self._pool = urllib3.PoolManager(
-            ca_certs=str(ca_file), cert_reqs="CERT_REQUIRED", maxsize=8, retries=False
-        )
+        self._pool = self._new_pool()
 
     def __enter__(self) -> Api:
         return self
@@ -48,7 +46,8 @@ class Api:
 
     def close(self) -> None:
         """Give up all connections; the next call opens new ones."""
-        self._pool.clear()
+        self._pool.close()
+        self._pool = self._new_pool()
 
     def as_user(self, token: str | None) -> Api:
         """The same server with another token, None for none."""
@@ -66,7 +65,7 @@ class Api:
         """One request; the object that comes back. `ApiError` for every status from 400 on."""
         response = self._pool.request(
             method,
-            self._address(path, query),
+            _target(path, query),
             body=None if body is None else json.dumps(body).encode(),
             headers=self._headers(content),
             timeout=self._timeout_s,
@@ -102,7 +101,7 @@ class Api:
         """The events of a watch until the server ends it, after `timeout_s` (whole seconds) at the latest."""
         response = self._pool.request(
             "GET",
-            self._address(path, {"watch": "1", "timeoutSeconds": int(timeout_s), **query}),
+            _target(path, {"watch": "1", "timeoutSeconds": int(timeout_s), **query}),
             headers=self._headers(JSON),
             timeout=urllib3.Timeout(connect=self._timeout_s, read=timeout_s + 5),
             preload_content=False,
@@ -126,12 +125,20 @@ class Api:
                 return f"{base}{inside}/{resource['name']}/{meta['name']}"
         raise LookupError(f"the server knows no {kind} in {version}")
 
-    def _address(self, path: str, query: Mapping[str, object] | None) -> str:
-        return f"{self.url}{path}?{urlencode(query)}" if query else f"{self.url}{path}"
+    def _new_pool(self) -> urllib3.HTTPSConnectionPool:
+        """A pool of one host: unlike a PoolManager's, its connections are closed when it is told to."""
+        host, _, port = self.url.removeprefix("https://").rpartition(":")
+        return urllib3.HTTPSConnectionPool(
+            host, int(port), ca_certs=str(self.ca_file), cert_reqs="CERT_REQUIRED", maxsize=8, retries=False
+        )
 
     def _headers(self, content: str) -> dict[str, str]:
         headers = {"Accept": JSON, "Content-Type": content}
         return headers if self.token is None else {**headers, "Authorization": f"Bearer {self.token}"}
+
+
+def _target(path: str, query: Mapping[str, object] | None) -> str:
+    return f"{path}?{urlencode(query)}" if query else path
 
 
 def _decode(data: bytes) -> Document | str:

@@ -128,8 +128,8 @@ class ApiServer:
                 yield json.loads(line)
 
     def _etcd(self, call: str, body: Document) -> Document:
-        with urllib3.PoolManager(retries=False) as pool:
-            response = pool.request("POST", f"{self.access.etcd_url}/v3/{call}", json=body, timeout=10)
+        with urllib3.HTTPConnectionPool("127.0.0.1", self._ports.etcd, retries=False) as pool:
+            response = pool.request("POST", f"/v3/{call}", json=body, timeout=10)
             assert response.status == 200, response.data
             answer: Document = response.json()
             return answer
