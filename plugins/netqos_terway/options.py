@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from netqos.errors import Rejected
+from netqos.model.texts import shown
 
 DEFAULT_FOLDER = "/var/lib/terway/qos"
 SECTION = "backendOptions.terway"
@@ -20,12 +21,12 @@ class Options:
 
 def parse(options: Mapping[str, object]) -> Options:
     """The options, defaults filled in; raises `Rejected` with every problem at once."""
-    problems = [f"unknown option {name!r}" for name in options if name != "folder"]
+    problems = [f"{name}: unknown option; allowed: folder" for name in options if name != "folder"]
     folder = options.get("folder", DEFAULT_FOLDER)
     parts = folder.split("/") if isinstance(folder, str) else []
     is_path = isinstance(folder, str) and folder.startswith("/") and folder.strip("/") != ""
     if not is_path or ".." in parts or "\0" in str(folder):
-        problems.append(f"folder is {folder!r}, allowed is an absolute path such as {DEFAULT_FOLDER}")
+        problems.append(f"folder: {folder!r}; allowed: an absolute path such as {DEFAULT_FOLDER}")
     if problems:
         raise Rejected(
             "; ".join(problems),

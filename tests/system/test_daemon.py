@@ -185,6 +185,21 @@ def test_an_edited_file_takes_effect_and_a_broken_one_changes_nothing(rig: Rig, 
     assert daemon.client.get("/v1/status")["sources"]["file"]["state"] == "stale"
 
 
+@pytest.mark.parametrize(
+    "mistake", [{"backends": ["tc", "zap"]}, {"backendOptions": {"tc": {"zap": 1}}}, {"backends": ["ct"]}]
+)
+def test_a_mistake_about_backends_switches_none_off(
+    rig: Rig, daemon: Daemon, mistake: dict[str, Any]
+) -> None:
+    before = classes(rig)
+    daemon.configure(document(rig, **mistake))
+    assert eventually(lambda: "configuration-invalid" in {one["code"] for one in _findings(daemon)})
+    rig.node.run(["tc", "qdisc", "del", "dev", "up0", "root"])
+    assert eventually(lambda: classes(rig) == before)
+    daemon.configure(document(rig))
+    assert eventually(lambda: _findings(daemon, severity="error") == [])
+
+
 def test_a_file_that_is_broken_at_the_start_leaves_the_last_good_one_in_force(
     rig: Rig, daemon: Daemon
 ) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 
@@ -80,6 +80,21 @@ def load(
         else:
             backends.append(made)
     return backends, findings
+
+
+def refused_options(names: Collection[str], make_context: MakeContext) -> dict[str, Rejected]:
+    """The backends of these names that refuse their options, each with its refusal; other faults are not looked at."""
+    refused: dict[str, Rejected] = {}
+    for candidate in _candidates():
+        if candidate.name not in names or candidate.name in refused:
+            continue
+        try:
+            _factory(candidate)(make_context(candidate.name))
+        except Rejected as problem:
+            refused[candidate.name] = problem
+        except (Exception, SystemExit):  # noqa: BLE001, S112 - a plugin's border; `load` tells of it
+            continue
+    return refused
 
 
 def list_backends() -> tuple[BackendInfo, ...]:

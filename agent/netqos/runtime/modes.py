@@ -16,8 +16,8 @@ from netqos.model.plan import ApplyResult, Plan
 from netqos.runtime.backends import build_backends
 from netqos.runtime.cluster import decided, follow_kubernetes, is_in_cluster
 from netqos.runtime.inputs import HostFacts
+from netqos.runtime.judging import parse_and_judge
 from netqos.runtime.parts import Hooks, Parts, make_parts
-from netqos.settings.file import parse_documents
 from netqos.settings.values import Settings
 from netqos.sources.configfiles import read_documents
 
@@ -57,7 +57,7 @@ def serve(config: Path) -> int:
 
 
 def _read(config: Path) -> Settings:
-    return parse_documents(read_documents(config))
+    return parse_and_judge(read_documents(config))
 
 
 async def _dry_run(settings: Settings) -> Answer:

@@ -15,7 +15,7 @@ from netqos.errors import Rejected
 from netqos.host.clock import Clock
 from netqos.host.memory import AgentMemory, Documents
 from netqos.host.state import StateFolder
-from netqos.settings.file import parse_documents
+from netqos.runtime.judging import parse_and_judge
 from netqos.settings.values import PathSettings
 from netqos.sources.configfiles import read_documents
 from netqos.sources.localfile import LocalFile
@@ -25,7 +25,7 @@ _STATE_KEY = re.compile(r"""\bstate["']?\s*:\s*["']?(/[^\s,}"']+)""")
 
 def open_source(config: Path, clock: Clock) -> LocalFile:
     """The configuration source, with what was accepted before a restart to stand in for broken files."""
-    return LocalFile(config, clock=clock, remembered=remembered_documents(config))
+    return LocalFile(config, clock=clock, remembered=remembered_documents(config), parse=parse_and_judge)
 
 
 def remembered_documents(config: Path, environ: Mapping[str, str] = os.environ) -> Documents:
@@ -36,7 +36,7 @@ def remembered_documents(config: Path, environ: Mapping[str, str] = os.environ) 
         documents = ()
     try:
         if documents:
-            parse_documents(documents)
+            parse_and_judge(documents)
             return ()
     except Rejected:
         pass

@@ -1,0 +1,50 @@
+"""What only the running parts can judge of settings: whether their backends are there and take their options.
+
+A reading that fails here is refused like one whose text is wrong, so that a mistake never switches a backend off. A
+plugin that is broken in itself is no mistake of the file: it becomes a finding, and the others go on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Final
+
+from netqos.backend.registry import installed_names, refused_options
+from netqos.model.texts import listed, shown
+from netqos.runtime.backends import make_context
+from netqos.settings.file import parse_documents
+from netqos.settings.issues import Code, Issue, path_of
+from netqos.settings.values import Settings
+
+
+def judge(settings: Settings) -> Iterator[Issue]:
+    """Every backend that is named but not installed, and every option that an installed one refuses."""
+    installed = installed_names()
+    for place, name in enumerate(settings.backends):
+        if name not in installed:
+            yield _missing(("backends", place), name, installed)
+    for name in settings.backend_options:
+        if name not in installed:
+            yield _missing(("backendOptions", name), name, installed)
+    named = [name for name in settings.backend_options if name in installed]
+    for name, refusal in refused_options(named, lambda one: make_context(settings, one)).items():
+        for problem in refusal.problems or (refusal.message,):
+            key, separator, message = problem.partition(": ")
+            inside, told = (path_of(key), message) if separator and " " not in key else ((), problem)
+            yield Issue(
+                code=Code.BACKEND, path=("backendOptions", name, *inside), message=told, hint=refusal.hint
+            )
+
+
+def _missing(path: tuple[str | int, ...], name: str, installed: Sequence[str]) -> Issue:
+    return Issue(
+        code=Code.BACKEND,
+        path=path,
+        message=f"{shown(name)} is not installed; installed: {listed(installed)}",
+        hint="correct the name, or install the package that has this backend",
+    )
+
+
+parse_and_judge: Final = partial(parse_documents, check=judge)
+"""`parse_documents`, judged: how every mode of the daemon reads its files."""
