@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,7 +12,16 @@ from netqos.errors import Rejected
 from netqos.model.texts import shown
 
 _TARGET: Final = re.compile(r"([0-9]{1,4})ms")
-_KIND: Final = re.compile(r"[a-z][a-z0-9_]{0,15}")
+
+# fmt: off
+KINDS: Final = (
+    "atm", "bfifo", "blackhole", "cake", "cake_mq", "cbq", "cbs", "choke", "codel", "drr", "dsmark",
+    "dualpi2", "etf", "ets", "fq", "fq_codel", "fq_pie", "gred", "hfsc", "hhf", "htb", "mq", "mqprio",
+    "multiq", "netem", "pfifo", "pfifo_fast", "pfifo_head_drop", "pie", "plug", "prio", "qfq", "red",
+    "sfb", "sfq", "skbprio", "taprio", "tbf", "teql0",
+)
+# fmt: on
+"""The kinds of qdiscs that kernels have or had in net/sched; a typing error in `takeover` would be silent without."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,12 +75,14 @@ def _takeover(value: object, problems: list[str]) -> frozenset[str]:
     if not isinstance(value, list | tuple):
         problems.append(f"takeover: {shown(value)}; allowed: a list of qdisc kinds, [tbf, cake]")
         return frozenset()
-    kinds = []
+    known = [kind for kind in value if isinstance(kind, str) and kind in KINDS]
     for number, kind in enumerate(value):
-        if isinstance(kind, str) and _KIND.fullmatch(kind):
-            kinds.append(kind)
-        else:
-            problems.append(
-                f"takeover[{number}]: {shown(kind)} is no kind of qdisc; allowed: a name such as tbf"
-            )
-    return frozenset(kinds)
+        if kind not in known:
+            problems.append(f"takeover[{number}]: {shown(kind)} is no kind of qdisc{_guess(kind)}")
+    return frozenset(known)
+
+
+def _guess(kind: object) -> str:
+    close = difflib.get_close_matches(kind[:16], KINDS, n=1) if isinstance(kind, str) else ()
+    meant = f" (did you mean {close[0]}?)" if close else ""
+    return f"{meant}; allowed: what `tc qdisc` shows, such as tbf, htb, cake"

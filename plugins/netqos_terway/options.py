@@ -26,7 +26,7 @@ def parse(options: Mapping[str, object]) -> Options:
     parts = folder.split("/") if isinstance(folder, str) else []
     is_path = isinstance(folder, str) and folder.startswith("/") and folder.strip("/") != ""
     if not is_path or ".." in parts or "\0" in str(folder):
-        problems.append(f"folder: {folder!r}; allowed: an absolute path such as {DEFAULT_FOLDER}")
+        problems.append(f"folder: {shown(folder)}; allowed: an absolute path such as {DEFAULT_FOLDER}")
     if problems:
         raise Rejected(
             "; ".join(problems),

@@ -31,6 +31,11 @@ def test_options_in_words() -> None:
         ({"queue": "20ms"}, ["queue:"]),
         ({"takeover": "tbf"}, ["takeover:"]),
         ({"takeover": ["tbf", 7, "a b"]}, ["takeover[1]", "takeover[2]"]),
+        ({"takeover": ["foo", "htb"]}, ['takeover[0]: "foo" is no kind of qdisc; allowed']),
+        (
+            {"takeover": ["cake", "fq_code"]},
+            ['takeover[1]: "fq_code" is no kind of qdisc (did you mean fq_codel?)'],
+        ),
         ({"queue": 1, "takeover": 2, "x": 3}, ["x: unknown option", "queue:", "takeover:"]),
     ],
 )
