@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import netqos
+from netqos.cli import values
 from netqos.cli.client import DEFAULT_SOCKET
 
 EPILOG = (
     "exit codes: 0 done, 1 failed, 2 wrong usage, 3 daemon not reachable, 4 no such pod or override, "
-    "5 input rejected"
+    "5 input rejected, 130 interrupted"
 )
 CONFIG = "/etc/netqos/netqos.yaml"
 
@@ -39,22 +40,32 @@ class Command:
     runs: str
     help: str
     arguments: tuple[Argument, ...] = ()
+    check: Callable[[argparse.Namespace], str] | None = None
+    """What is wrong with the arguments together; empty where nothing is."""
 
 
-def _seconds(text: str) -> float:
-    value = float(text)
-    if not 0.05 <= value <= 3600:
-        raise argparse.ArgumentTypeError(f"{text} is not between 0.05 and 3600 seconds")
-    return value
+def _overrides_something(arguments: argparse.Namespace) -> str:
+    if arguments.egress is None and arguments.ingress is None and arguments.level is None:
+        return "nothing to override: give --egress, --ingress or --level"
+    return ""
 
 
-POD = Argument(name="pod", metavar="POD", help="NAMESPACE/POD, the name of a workload, or a UID", is_pod=True)
-CONFIG_FILE = Argument(name="--config", metavar="FILE", default=CONFIG, help="the daemon's configuration")
+POD = Argument(
+    name="pod",
+    metavar="POD",
+    help="NAMESPACE/POD, the name of a workload, or a UID",
+    type=values.pod,
+    is_pod=True,
+)
+CONFIG_FILE = Argument(
+    name="--config", metavar="FILE", type=values.path, help=f"the daemon's configuration (default: {CONFIG})"
+)
 
 COMMON = (
     Argument(
         name="--socket",
         metavar="PATH",
+        type=values.path,
         help=f"the daemon's socket (default: $NETQOS_SOCKET, else {DEFAULT_SOCKET})",
     ),
     Argument(name="--json", default=False, help="answer in JSON, for programs"),
@@ -74,10 +85,20 @@ COMMANDS = (
         help="levels and the busiest pods, live",
         arguments=(
             Argument(
-                name="--interval", metavar="SECONDS", default=1.0, type=_seconds, help="between two pictures"
+                name="--interval",
+                metavar="SECONDS",
+                default=1.0,
+                type=values.interval,
+                help="between two pictures",
             ),
-            Argument(name="--count", metavar="N", default=0, type=int, help="end after N pictures"),
-            Argument(name="--pods", metavar="N", default=10, type=int, help="show the N busiest pods"),
+            Argument(name="--count", metavar="N", type=values.whole_number, help="end after N pictures"),
+            Argument(
+                name="--pods",
+                metavar="N",
+                default=10,
+                type=values.whole_number,
+                help="show the N busiest pods",
+            ),
         ),
     ),
     Command(
@@ -113,17 +134,25 @@ COMMANDS = (
                 dest="duration",
                 metavar="TIME",
                 default="10m",
+                type=values.override_time,
                 help="90s, 10m, 1h30m; at most 24h",
             ),
             Argument(name="--reason", metavar="TEXT", default="", help="why, for those who see it"),
         ),
+        check=_overrides_something,
     ),
     Command(
         name="limits",
         runs="limits:limits",
         help="the overrides in force",
         arguments=(
-            Argument(name="--delete", metavar="POD", help="end the override of this pod now", is_pod=True),
+            Argument(
+                name="--delete",
+                metavar="POD",
+                type=values.pod,
+                help="end the override of this pod now",
+                is_pod=True,
+            ),
         ),
     ),
     Command(name="reconcile", runs="plan:reconcile", help="bring the node to the wanted state now"),
@@ -152,6 +181,15 @@ COMMANDS = (
 )
 
 
+def parse(words: Sequence[str]) -> argparse.Namespace:
+    """What the words ask for; wrong usage ends the process with 2, before anything else is done."""
+    arguments = build_parser().parse_args(values.with_negative_values(words))
+    problem = arguments.check(arguments) if arguments.check is not None else ""
+    if problem:
+        arguments.parser.error(problem)
+    return arguments
+
+
 def build_parser() -> argparse.ArgumentParser:
     """The parser of the whole command line."""
     parser = argparse.ArgumentParser(
@@ -169,7 +207,7 @@ def build_parser() -> argparse.ArgumentParser:
         added = commands.add_parser(
             command.name, help=command.help, description=command.help, epilog=EPILOG, allow_abbrev=False
         )
-        added.set_defaults(runs=command.runs)
+        added.set_defaults(runs=command.runs, check=command.check, parser=added)
         for one in command.arguments:
             _add(added, one)
         for one in COMMON:

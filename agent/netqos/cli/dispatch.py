@@ -10,7 +10,7 @@ import importlib
 import sys
 from collections.abc import Callable, Sequence
 
-from netqos.cli.arguments import build_parser
+from netqos.cli.arguments import parse
 from netqos.cli.client import Problem, StatusClient
 from netqos.cli.commands.common import Call
 from netqos.cli.interrupts import INTERRUPTED, raise_as_usual
@@ -26,7 +26,7 @@ def run(words: Sequence[str]) -> int:
     try:
         if words[:1] == ["demo"]:
             return _demo(words[1:])
-        arguments = build_parser().parse_args(words)
+        arguments = parse(words)
         if arguments.command == "demo":
             return _demo(["--json"] if arguments.json else [])
         runner = _runner(arguments.runs)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from netqos.backend import Backend
 from netqos.backend.registry import installed_names
+from netqos.cli.arguments import CONFIG
 from netqos.cli.client import InputRejected, Problem
 from netqos.errors import NetqosError, Rejected
 from netqos.model.health import Finding
@@ -16,23 +17,37 @@ from netqos.runtime.backends import build_backends, make_context
 from netqos.runtime.published import NAME, PublishedFiles
 from netqos.settings.file import parse_documents
 from netqos.settings.values import LogSettings, Settings
-from netqos.sources.configfiles import read_documents
+from netqos.sources.configfiles import Unreadable, read_documents
 
 
-def load_settings(path: Path) -> tuple[Settings, str]:
-    """The configuration's settings, and a note: where there is no file, the defaults hold.
+class NoSuchFile(InputRejected):
+    """The configuration that was named is not there."""
 
-    Raises `InputRejected` with every problem of a file that is wrong.
+
+def load_settings(given: str | None) -> tuple[Settings, str]:
+    """The configuration's settings, and a note: where none was named and there is none, the defaults hold.
+
+    Raises `InputRejected` with every problem of a file that is wrong, `NoSuchFile` where a named one is missing.
     """
-    if not path.exists():
-        return Settings(), f"there is no {path}; the defaults hold"
+    path = Path(given or CONFIG)
     try:
         return parse_documents(read_documents(path)), ""
     except Rejected as problem:
+        if _is_absent(path, problem):
+            if given is None:
+                return Settings(), f"there is no {path}; the defaults hold"
+            hint = f"correct --config, or leave it out for {CONFIG}"
+            raise NoSuchFile(f"there is no configuration file {path}", hint=hint) from None
         message = f"the configuration {path} is wrong"
         raise InputRejected(
             message, hint=problem.hint, problems=problem.problems or (problem.message,)
         ) from None
+
+
+def _is_absent(path: Path, problem: Rejected) -> bool:
+    """Whether nothing is wrong but that there is no main file; a link that leads nowhere is a file that is wrong."""
+    codes = [one.code for one in problem.findings] if isinstance(problem, Unreadable) else []
+    return codes == ["configuration-missing"] and not path.is_symlink()
 
 
 def all_backends(settings: Settings) -> tuple[list[Backend], list[Finding]]:

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from netqos.cli.arguments import COMMANDS
-from netqos.cli.client import Unreachable
+from netqos.cli.client import StatusClient, Unreachable
 from netqos.cli.commands import top
 from netqos.cli.commands.common import Call
 from netqos.cli.ctl import main
@@ -161,7 +161,6 @@ def test_rejected_input_is_5_with_every_problem(ctl: Callable[..., Run], agent: 
     code, out, err = ctl("limit", "web", "--egress", "10Mbps", "--level", "l9")
     assert (code, out) == (5, "")
     assert [line.split()[1] for line in err.splitlines() if line.startswith("  - ")] == ["egress:", "level"]
-    assert ctl("limit", "web", "--egress", "1M", "--for", "soon")[0] == 5
     assert agent.shown.overrides[0].uid == HOSTILE
     assert len(agent.shown.overrides) == 1
 
@@ -184,13 +183,59 @@ def test_a_failing_daemon_is_1(ctl: Callable[..., Run], agent: SampleAgent) -> N
         ["completion", "tcsh"],
         ["top", "--interval", "0"],
         ["top", "--interval", "x"],
+        ["top", "--interval", "nan"],
+        ["top", "--interval", "-1"],
+        ["top", "--interval", "1e9"],
+        ["top", "--count", "0"],
+        ["top", "--count", "-1"],
+        ["top", "--count", "1.5"],
+        ["top", "--count", "1_0"],
+        ["top", "--pods", "0"],
+        ["top", "--pods", "-1"],
+        ["top", "--pods", "9" * 5000],
+        ["limit", "web"],
+        ["limit", "web", "--reason", "why"],
+        ["limit", "web", "--level", "l1", "--for", "0s"],
+        ["limit", "web", "--level", "l1", "--for", "0"],
+        ["limit", "web", "--level", "l1", "--for", "abc"],
+        ["limit", "web", "--level", "l1", "--for", ""],
+        ["limit", "web", "--level", "l1", "--for", "-5m"],
+        ["limit", "web", "--level", "l1", "--for", "24h1s"],
+        ["limit", "", "--level", "l1"],
+        ["explain", ""],
+        ["explain", " "],
+        ["limits", "--delete", ""],
+        ["--socket", "", "status"],
+        ["doctor", "--config", ""],
     ],
 )
-def test_wrong_usage_is_2(words: list[str], capsys: Captured) -> None:
+def test_wrong_usage_is_2_before_anybody_is_asked(
+    words: list[str], capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(StatusClient, "_request", lambda *_words: pytest.fail("the daemon was asked"))
     with pytest.raises(SystemExit) as caught:
         main(words)
     assert caught.value.code == 2
-    assert "usage: netqosctl" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert "usage: netqosctl" in told
+    assert "'-5m'" in told or "-5m" not in words
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("90", 90.0), ("1.5", 1.5), ("90s", 90.0), ("1.5h", 5400.0), ("24h", 86_400.0)]
+)
+def test_a_time_may_be_written_in_every_usual_way(
+    ctl: Callable[..., Run], agent: SampleAgent, text: str, seconds: float
+) -> None:
+    assert ctl("limit", "web", "--egress", "10M", "--for", text)[0] == 0
+    assert agent.requests[0][1].ttl_s == seconds
+
+
+@pytest.mark.parametrize("words", [["--egress", "-5M"], ["--egress=-5M"]])
+def test_a_negative_value_is_judged_as_one(ctl: Callable[..., Run], words: list[str]) -> None:
+    code, _, told = ctl("limit", "web", *words)
+    assert code == 5
+    assert '"-5M" is negative; allowed: 1k to 1P, or 0 for no limit' in told
 
 
 def nothing(_path: Path) -> None:

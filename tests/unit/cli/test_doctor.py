@@ -16,6 +16,7 @@ from netqos.cli.commands import doctor as command
 from netqos.cli.ctl import main
 from netqos.cli.doctor import daemon, host, network, others
 from netqos.cli.doctor.check import Check, Host, Verdict, of_findings
+from netqos.cli.local import NoSuchFile
 from netqos.host.links import LinkReport
 from netqos.model.health import error, info, warning
 from netqos.model.ids import IfName
@@ -228,15 +229,45 @@ def test_other_agents(make_host: Callable[[Files], Host], name: str, text: str, 
 
 def test_a_configuration_is_right_wrong_or_missing(tmp_path: Path) -> None:
     path = tmp_path / "netqos.yaml"
-    assert verdicts(daemon.configuration(path)[0]) == ["warn"]
     path.write_text("node: {name: x}\n", encoding="utf-8")
-    checks, settings = daemon.configuration(path)
+    checks, settings = daemon.configuration(str(path))
     assert (verdicts(checks), settings.node_name) == (["ok"], "x")
     path.write_text("nod: 1\nloop: {interval: soon}\n", encoding="utf-8")
-    checks, settings = daemon.configuration(path)
+    checks, settings = daemon.configuration(str(path))
     assert verdicts(checks) == ["fail", "fail", "fail"]
     assert settings == Settings()
     assert "netqos.yaml:1:1" in checks[0].text
+
+
+def test_only_the_default_configuration_may_be_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    default = tmp_path / "netqos.yaml"
+    monkeypatch.setattr("netqos.cli.local.CONFIG", str(default))
+    (found,), settings = daemon.configuration(None)
+    assert (found.verdict, found.text) == (Verdict.WARN, f"there is no {default}; the defaults hold")
+    assert settings == Settings()
+    with pytest.raises(NoSuchFile):
+        daemon.configuration(str(default))
+    default.symlink_to("nowhere")
+    assert verdicts(daemon.configuration(None)[0]) == ["fail", "fail"]
+
+
+@pytest.mark.parametrize("words", [["doctor"], ["cleanup", "--dry-run"], ["doctor", "--json"]])
+def test_a_named_configuration_that_is_missing_is_5_and_nothing_else_is_said(
+    words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("netqos.cli.commands.cleanup._need_rights", lambda: None)
+    path = tmp_path / "none.yaml"
+    assert main([*words, "--config", str(path)]) == 5
+    captured = capsys.readouterr()
+    assert (captured.out, captured.err.splitlines()) == (
+        *("",),
+        [
+            f"netqosctl: there is no configuration file {path}",
+            "  correct --config, or leave it out for /etc/netqos/netqos.yaml",
+        ],
+    )
 
 
 def test_the_daemon_is_asked() -> None:
@@ -312,7 +343,9 @@ def test_findings_keep_their_words() -> None:
 def test_the_doctor_runs_on_this_host_and_stumbles_over_nothing(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    words = ["--socket", str(tmp_path / "s"), "doctor", "--config", str(tmp_path / "none")]
+    config = tmp_path / "netqos.yaml"
+    config.write_text("{}\n", encoding="ascii")
+    words = ["--socket", str(tmp_path / "s"), "doctor", "--config", str(config)]
     code = main([*words, "--json"])
     answer = json.loads(capsys.readouterr().out)
     assert answer["ok"] is (code == 0)

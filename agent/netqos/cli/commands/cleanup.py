@@ -51,7 +51,7 @@ class Swept:
 def run(call: Call) -> int:
     """Sweep the node; failed when something is left."""
     _need_rights()
-    settings, note = load_settings(Path(call.arguments.config))
+    settings, note = load_settings(call.arguments.config)
     if note:
         call.screen.say(note)
     dry_run = bool(call.arguments.dry_run)

@@ -32,7 +32,7 @@ def run(call: Call) -> int:
 
 def examine(call: Call, where: Host) -> list[Check]:
     """All checks in their order; one that stumbles says so and the others go on."""
-    checks, settings = daemon.configuration(Path(call.arguments.config))
+    checks, settings = daemon.configuration(call.arguments.config)
     checks = [*host.versions(where), *checks]
     found, links = network.uplinks(settings)
     steps: list[tuple[str, Callable[[], list[Check]]]] = [

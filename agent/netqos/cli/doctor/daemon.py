@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
 
 import netqos
 from netqos.backend import Backend, Capabilities
+from netqos.cli.arguments import CONFIG
 from netqos.cli.client import InputRejected, Problem, StatusClient
 from netqos.cli.doctor.check import Check, fail, of_findings, ok, warn
-from netqos.cli.local import all_backends, load_settings
+from netqos.cli.local import NoSuchFile, all_backends, load_settings
 from netqos.cli.units import count
 from netqos.errors import NetqosError
 from netqos.host.links import LinkReport
@@ -22,20 +22,20 @@ PROBE_S = 10.0
 ASSUMED_BPS = 1_000_000_000
 
 
-def configuration(path: Path) -> tuple[list[Check], Settings]:
-    """Whether it is right; the defaults go on where it is not."""
+def configuration(given: str | None) -> tuple[list[Check], Settings]:
+    """Whether it is right; the defaults go on where it is not. `NoSuchFile` where the one that was named is missing."""
+    path = given or CONFIG
     try:
-        settings, note = load_settings(path)
+        settings, note = load_settings(given)
+    except NoSuchFile:
+        raise
     except InputRejected as problem:
         checks = [fail("configuration", one) for one in problem.problems]
-        return [
-            *checks,
-            fail("configuration", problem.message, f"netqosd --check-config --config {path}"),
-        ], Settings()
+        hint = f"netqosd --check-config --config {path}"
+        return [*checks, fail("configuration", problem.message, hint)], Settings()
     if note:
-        return [
-            warn("configuration", note, "every key is explained in the source's systemd/netqos.yaml")
-        ], settings
+        hint = "every key is explained in the source's systemd/netqos.yaml"
+        return [warn("configuration", note, hint)], settings
     return [ok("configuration", f"{path} is right")], settings
 
 
