@@ -208,7 +208,7 @@ def _is_in_the_way(edit: Edit) -> bool:
     met = edit.before
     if not isinstance(met, ClassSpec) or edit.after is not None:
         return False
-    return numbers.minor_of(met.parent) not in numbers.INNER
+    return numbers.minor_of(met.parent) not in {0, *numbers.INNER}
 
 
 def _rank(key: Key) -> int:

@@ -10,6 +10,7 @@ import ipaddress
 import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from netqos.model.desired import DesiredPod, DesiredState
 from netqos.model.health import Finding, error, info, warning
@@ -157,6 +158,7 @@ def _claim_address(claims: Claims, text: str, *, owner: str, subject: str) -> No
     claims.add(ElementKey(which, str(address)), owner, subject, f"address {address}")
 
 
+@lru_cache(maxsize=4096)
 def _parse(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
     try:
         address = ipaddress.ip_address(text)

@@ -13,6 +13,7 @@ from netqos_tc.netmsg import Message, Request
 from netqos_tc.root import Child, Root
 from netqos_tc.spec import (
     ClassKey,
+    ElementKey,
     ElementMap,
     ElementSpec,
     FilterKey,
@@ -68,6 +69,25 @@ class Reader:
         """The root of one device that is not ours, as `inventory` gives it."""
         qdiscs = [answers.read_qdisc(message) for message in self._route.dump(wire.dump_qdiscs())]
         return _foreign_roots(one for one in qdiscs if one.ifindex == ifindex).get(ifindex)
+
+    def has_our_root(self, ifindex: int) -> bool:
+        """Whether a device has a tree of ours."""
+        try:
+            found = self._route.find(wire.get_root_of(ifindex))
+        except RequestRefused:
+            return False
+        return found is not None and is_our_root(answers.read_qdisc(found))
+
+    def has_table(self) -> bool:
+        """Whether our nft table is there with its maps."""
+        return bool(self._dump_table(nfwire.dump_maps()))
+
+    def elements(self, which: ElementMap) -> dict[ElementKey, ElementSpec]:
+        """The elements of one map, empty where it is not there."""
+        found: dict[ElementKey, ElementSpec] = {}
+        for message in self._dump_table(nfwire.dump_elements(which)):
+            found.update(nfwire.read_elements(message))
+        return found
 
     def classes(self, ifindex: int) -> list[HtbClass]:
         """The classes of our tree on a device."""
@@ -136,8 +156,8 @@ class Reader:
             maps=frozenset(one.value for one in known), chains=frozenset(ours), rules=_in_order(rules)
         )
         for which in known:
-            for message in self._dump_table(nfwire.dump_elements(which)):
-                found.specs.update(nfwire.read_elements(message))
+            for key, element in self.elements(which).items():
+                found.specs[key] = element
 
     def _dump_table(self, request: Request) -> list[Message]:
         """A dump of something in our table, empty where that is not there."""

@@ -15,12 +15,12 @@ from typing import Final, assert_never
 from netqos.backend import NftRunner, StateStore
 from netqos.errors import Rejected, Retryable
 from netqos.model.plan import ApplyResult, Operation
-from netqos_tc import answers, classify, nfwire, root, wire
+from netqos_tc import classify, nfwire, numbers, root, wire
 from netqos_tc.changes import Edit
-from netqos_tc.jobs import Job, Outcome, Transport, runs
-from netqos_tc.netlink import Channel, Refused, RequestRefused
+from netqos_tc.jobs import INCOMPLETE, Job, Outcome, Transport, incomplete_trees, jobs_of, runs, waves
+from netqos_tc.netlink import Channel, Refused
 from netqos_tc.netmsg import Request
-from netqos_tc.reader import Reader, is_our_root
+from netqos_tc.reader import Reader
 from netqos_tc.root import Root
 from netqos_tc.spec import (
     ClassKey,
@@ -35,6 +35,7 @@ from netqos_tc.spec import (
     RootSpec,
     TableSpec,
 )
+from netqos_tc.standing import Standing
 
 DRAIN_S: Final = 1.0
 _DRAIN_STEP_S: Final = 0.005
@@ -65,8 +66,8 @@ class Writer:
 
     async def apply(self, operations: Sequence[Operation]) -> ApplyResult:
         """Carry out operations; whatever one of them raises becomes its failure."""
-        outcome = Outcome()
-        for transport, jobs in runs(operations):
+        outcome = Outcome(standing=Standing(self._tools.reader))
+        for transport, jobs in runs(_whole(outcome, jobs_of(operations))):
             match transport:
                 case Transport.NFT:
                     self._alone(outcome, jobs, self._write_table)
@@ -92,7 +93,11 @@ class Writer:
         outcome.add(job, write(job.edit))
 
     def _write_route(self, outcome: Outcome, jobs: Sequence[Job]) -> None:
-        """One batch; what stands on a refused object is refused by the kernel too, and reported as skipped."""
+        """A batch for each layer of the tree."""
+        for wave in waves(jobs):
+            self._write_wave(outcome, wave)
+
+    def _write_wave(self, outcome: Outcome, jobs: Sequence[Job]) -> None:
         sent: list[tuple[Job, int]] = []
         requests: list[Request] = []
 
@@ -108,7 +113,7 @@ class Writer:
             refused = [one for one in (next(answers) for _ in range(count)) if one is not None]
             if job.edit.after is None and all(one.code in _ABSENT for one in refused):
                 refused = []
-            outcome.settle(job, refused[0] if refused else None)
+            outcome.add(job, refused[0] if refused else None)
 
     def _requests(self, edit: Edit) -> list[Request]:
         match edit:
@@ -139,20 +144,13 @@ class Writer:
         """Put back what was there; where that is refused, the device's default."""
         assert isinstance(edit.key, RootKey)
         ifindex, route = edit.key.ifindex, self._tools.route
-        if not self._has_our_root(ifindex):
+        if not self._tools.reader.has_our_root(ifindex):
             return None
         top, *below = route.write(root.restore(ifindex, edit.earlier))
         if top is not None:
             route.write([wire.delete_root(ifindex)])
         self._tools.state.delete(document_name(edit.device))
         return next((one for one in (top, *below) if one is not None), None)
-
-    def _has_our_root(self, ifindex: int) -> bool:
-        try:
-            found = self._tools.route.find(wire.get_root_of(ifindex))
-        except RequestRefused:
-            return False
-        return found is not None and is_our_root(answers.read_qdisc(found))
 
     def _write_table(self, edit: Edit) -> Refused | None:
         nft = self._tools.nft()
@@ -218,6 +216,16 @@ class Writer:
 def document_name(device: str) -> str:
     """Under which name the state folder keeps the earlier root of a device."""
     return f"root-{device}"
+
+
+def _whole(outcome: Outcome, jobs: list[Job]) -> list[Job]:
+    """Without the roots that would be left with half a tree; what stands on them is skipped in its turn."""
+    for job, minor in incomplete_trees(jobs):
+        lacking = numbers.text(numbers.class_id(minor))
+        outcome.fail(
+            job, INCOMPLETE, f"the plan has no class {lacking}, without which the tree does not work"
+        )
+    return [job for job in jobs if job.edit.key not in outcome.failed]
 
 
 def _filter_requests(edit: Edit, ifindex: int, preference: int) -> list[Request]:

@@ -131,6 +131,17 @@ DRIFTS = {
         tc class del dev up0 classid 4e51:10f
         tc class add dev up0 parent 4e51:12 classid 4e51:10f htb rate 1mbit
     """,
+    "leaf at the root": """
+        tc class del dev up0 classid 4e51:{leaf}
+        tc class add dev up0 parent 4e51: classid 4e51:{leaf} htb rate 8kbit
+    """,
+    "level at the root": """
+        for one in $(tc class show dev up0 | grep "parent 4e51:12 " | cut -d" " -f3); do
+            tc class del dev up0 classid $one
+        done
+        tc class del dev up0 classid 4e51:12
+        tc class add dev up0 parent 4e51: classid 4e51:12 htb rate 1mbit
+    """,
     "element": "nft delete element inet netqos tx4 { 10.88.0.10 }",
     "element's class": """
         nft delete element inet netqos tx4 { 10.88.0.10 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import struct
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from unittest import mock
 
@@ -18,14 +18,14 @@ from netqos.testing import states
 from netqos.testing.filehosts import MemoryState
 from netqos_tc import answers, changes, classify, describe, numbers, uapi, wire
 from netqos_tc.changes import Edit
-from netqos_tc.jobs import SKIPPED
+from netqos_tc.jobs import INCOMPLETE, SKIPPED
 from netqos_tc.layout import Facilities, lay_out
 from netqos_tc.netlink import Refused
 from netqos_tc.netmsg import Request
 from netqos_tc.observed import TcObserved
 from netqos_tc.options import Options
 from netqos_tc.root import Root
-from netqos_tc.spec import ClassKey, ClassSpec, ElementKey, ElementMap, Key, QueueKey, RootKey, TableKey
+from netqos_tc.spec import ClassKey, ClassSpec, ElementKey, ElementMap, Key, QueueKey, RootKey, Spec, TableKey
 from netqos_tc.writer import Tools, Writer
 
 UP = states.uplink(index=2)
@@ -53,13 +53,34 @@ class FakeChannel:
 
 @dataclass(slots=True)
 class FakeReader:
+    """`ours` is what stands in the kernel."""
+
     root: Root = NOQUEUE
+    ours: Mapping[Key, Spec] = field(default_factory=dict)
 
     def root_of(self, _ifindex: int) -> Root:
         return self.root
 
     def our_class(self, _ifindex: int, _minor: int) -> None:
         return None
+
+    def has_our_root(self, ifindex: int) -> bool:
+        return RootKey(ifindex) in self.ours
+
+    def has_table(self) -> bool:
+        return TableKey() in self.ours
+
+    def link(self, ifindex: int) -> answers.Link:
+        return answers.Link(ifindex=ifindex, name="up0", mtu=1500)
+
+    def classes(self, ifindex: int) -> list[mock.Mock]:
+        keys = [key for key in self.ours if isinstance(key, ClassKey) and key.ifindex == ifindex]
+        return [mock.Mock(minor=key.minor) for key in keys]
+
+    def elements(self, which: ElementMap) -> dict[Key, Spec]:
+        return {
+            key: spec for key, spec in self.ours.items() if isinstance(key, ElementKey) and key.map is which
+        }
 
 
 @dataclass(slots=True)
@@ -120,6 +141,16 @@ def after(operations: Sequence[Operation]) -> TcObserved:
         assert isinstance(one.payload, Edit)
         specs[one.payload.key] = one.payload.after
     return TcObserved(ours=specs, names={2: "up0"}, roots={2: NOQUEUE})
+
+
+def standing(observed: TcObserved, *, without: Collection[Key] = ()) -> FakeReader:
+    """A reader that finds what was observed."""
+    return FakeReader(ours={key: spec for key, spec in observed.specs.items() if key not in without})
+
+
+def key_of(operation: Operation) -> Key:
+    assert isinstance(operation.payload, Edit)
+    return operation.payload.key
 
 
 def failed_keys(result: ApplyResult) -> dict[Key, str]:
@@ -198,6 +229,82 @@ async def test_whatever_is_raised_for_one_object_is_its_failure_alone(problem: E
     assert result.applied == len(operations) - 3
 
 
+# ---------------------------------------------------------------- nothing is made without what it stands on
+
+
+async def test_a_leaf_is_not_even_tried_when_its_level_was_refused() -> None:
+    """HTB would take it, as a class beside the levels."""
+    operations, minors = plan()
+    host = Host(route=FakeChannel(lambda one: errno.ENOMEM if is_class(one, 0x10) else 0))
+    result = await host.apply(operations)
+    under = [numbers.HOST, numbers.CRITICAL, minors["prod/web"]]
+    lost: list[Key] = [key for minor in under for key in (ClassKey(2, minor), QueueKey(2, minor))]
+    element = ElementKey(ElementMap.TX4, "10.88.0.10")
+    assert failed_keys(result) == {
+        ClassKey(2, 0x10): "ENOMEM",
+        **dict.fromkeys([*lost, element], SKIPPED),
+    }
+    assert not [one for one in host.route.sent for minor in under if is_class(one, minor)]
+    assert {one.message for one in result.failures if one.operation.subject == "class 4e51:10f on up0"} == {
+        "it needs class 4e51:10 on up0, which could not be set up"
+    }
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+async def test_what_a_plan_does_not_make_must_be_there(is_there: bool) -> None:
+    """A plan without the level (its repair is held back) makes the level's leaves only where the level stands."""
+    operations, minors = plan()
+    web = minors["prod/web"]
+    own: set[Key] = {ClassKey(2, web), QueueKey(2, web), ElementKey(ElementMap.TX4, "10.88.0.10")}
+    part = [one for one in operations if key_of(one) in own]
+    host = Host(reader=standing(after(operations), without=own if is_there else {*own, ClassKey(2, 0x10)}))
+    result = await host.apply(part)
+    assert failed_keys(result) == ({} if is_there else dict.fromkeys(own, SKIPPED))
+    assert bool(host.route.sent) is is_there
+    assert bool(host.netfilter.sent) is is_there
+    messages = [one.message for one in result.failures]
+    assert messages[:1] == ([] if is_there else ["it needs class 4e51:10 on up0, which is not there"])
+
+
+@pytest.mark.parametrize("need", [RootKey(2), ClassKey(2, numbers.CONTROL), TableKey()])
+async def test_whatever_lacks_what_it_needs_is_skipped_and_names_it(need: Key) -> None:
+    operations, _ = plan()
+    part = [one for one in operations if isinstance(one.payload, Edit) and need in one.payload.needs]
+    host = Host(reader=standing(after(operations), without=[need, *map(key_of, part)]))
+    result = await host.apply(part)
+    assert part
+    assert failed_keys(result) == dict.fromkeys(map(key_of, part), SKIPPED)
+    assert {one.message for one in result.failures} == {
+        f"it needs {describe.subject(need, describe.Names(devices={2: 'up0'}))}, which is not there"
+    }
+    assert (host.route.sent, host.netfilter.sent) == ([], [])
+
+
+@pytest.mark.parametrize("minor", sorted(numbers.FIXED))
+async def test_no_root_is_made_without_a_class_that_every_tree_has(minor: int) -> None:
+    operations, _ = plan()
+    host = Host()
+    result = await host.apply([one for one in operations if key_of(one) != ClassKey(2, minor)])
+    assert (host.route.sent, host.netfilter.sent, host.state.documents) == ([], [], {})
+    codes = failed_keys(result)
+    assert codes.pop(RootKey(2)) == INCOMPLETE
+    assert set(codes.values()) == {SKIPPED}
+    assert f"no class 4e51:{minor:x}" in result.failures[0].message
+
+
+async def test_a_leaf_stays_while_an_element_that_is_left_out_of_the_plan_leads_to_it() -> None:
+    operations, minors = plan()
+    met = after(operations)
+    there, _ = plan(met, states.node((DB,), uplinks=(UP,)))
+    part = [one for one in there if not isinstance(key_of(one), ElementKey)]
+    web = ClassKey(2, minors["prod/web"])
+    result = await Host(reader=standing(met)).apply(part)
+    assert failed_keys(result) == {web: SKIPPED}
+    assert result.failures[0].message == "element 10.88.0.10 of map tx4 still leads to it"
+    gone = standing(met, without=[ElementKey(ElementMap.TX4, "10.88.0.10")])
+    assert (await Host(reader=gone).apply(part)).ok
+
+
 async def test_without_the_root_nothing_on_the_device_is_tried() -> None:
     operations, _ = plan()
     host = Host(reader=FakeReader(Root(kind="cake", handle=0x10000)))
@@ -234,7 +341,10 @@ async def test_what_is_gone_already_counts_as_deleted_but_a_refused_move_keeps_t
     moved = states.node((replace(WEB, level=Level.L2),), uplinks=(UP,))
     there, _ = plan(met, moved)
     host = Host(
-        netfilter=FakeChannel(lambda one: errno.EPERM if bytes((10, 88, 0, 10)) in one.body else errno.ENOENT)
+        reader=standing(met),
+        netfilter=FakeChannel(
+            lambda one: errno.EPERM if bytes((10, 88, 0, 10)) in one.body else errno.ENOENT
+        ),
     )
     result = await host.apply(there)
     codes = failed_keys(result)

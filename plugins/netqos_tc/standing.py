@@ -1,0 +1,58 @@
+"""What of ours stands in the kernel while a plan is applied: what an operation needs and the plan does not make.
+
+HTB takes a class whose parent is not there without a word and makes it a root class, beside the total and all levels;
+an element of a map may name a class that is not there. So the writer asks here first. Read only when asked, once for
+each device.
+"""
+
+from __future__ import annotations
+
+from netqos_tc import describe
+from netqos_tc.reader import Reader
+from netqos_tc.spec import ClassKey, ElementKey, FilterKey, Key, QueueKey, RootKey, TableKey
+
+
+class Standing:
+    """Our objects as they are found while a plan is applied."""
+
+    def __init__(self, reader: Reader) -> None:
+        """`reader` stays the caller's."""
+        self._reader = reader
+        self._minors: dict[int, frozenset[int] | None] = {}
+        self._has_table: bool | None = None
+
+    def has(self, key: Key) -> bool:
+        """Whether an object that others stand on is there."""
+        match key:
+            case RootKey(ifindex):
+                return self._classes(ifindex) is not None
+            case ClassKey(ifindex, minor):
+                return minor in (self._classes(ifindex) or ())
+            case TableKey():
+                if self._has_table is None:
+                    self._has_table = self._reader.has_table()
+                return self._has_table
+            case QueueKey() | FilterKey() | ElementKey():
+                raise TypeError(f"nothing stands on {key}")
+
+    def leads_to(self, key: ElementKey, minor: int) -> bool:
+        """Whether an element still leads to a class."""
+        element = self._reader.elements(key.map).get(key)
+        return element is not None and element.minor == minor
+
+    def name(self, key: Key) -> str:
+        """An object for people."""
+        if isinstance(key, TableKey | ElementKey):
+            return describe.subject(key, describe.Names())
+        link = self._reader.link(key.ifindex)
+        names = describe.Names(devices={} if link is None else {key.ifindex: link.name})
+        return describe.subject(key, names)
+
+    def _classes(self, ifindex: int) -> frozenset[int] | None:
+        """The minors of our classes on a device, None where our root is not there."""
+        if ifindex not in self._minors:
+            found = None
+            if self._reader.has_our_root(ifindex):
+                found = frozenset(one.minor for one in self._reader.classes(ifindex))
+            self._minors[ifindex] = found
+        return self._minors[ifindex]
