@@ -2,7 +2,8 @@
 
 One context is made in the network namespace of the calling thread and kept; it speaks to that namespace for ever. A
 lock lets threads share it. The library reports errors as text only, so its final words are compared with what
-strerror(3) says for each errno; the message itself is handed on, never interpreted.
+strerror(3) says for each errno; the message itself is handed on, never interpreted. A process without the right to
+nftables is refused before the library is asked, since that would write to stderr by itself.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ import ctypes
 import errno
 import json
 import os
+import socket
+import struct
 import threading
 import weakref
 from typing import Final
@@ -19,7 +22,12 @@ from netqos.errors import NetqosError, Rejected, Retryable, Unsupported
 
 _SONAME: Final = "libnftables.so.1"
 _OUTPUT_JSON: Final = 1 << 4
+_NETLINK_NETFILTER: Final = 12
+_NLMSG_ERROR: Final = 2
+# struct nlmsghdr and nfgenmsg of NFT_MSG_GETGEN (subsystem 10, message 16) with NLM_F_REQUEST and NLM_F_ACK.
+_GET_GENERATION: Final = struct.pack("=IHHIIBBH", 20, 10 << 8 | 16, 1 | 4, 1, 0, 0, 0, 0)
 _SHOWN: Final = 500
+_NEEDS_RIGHTS: Final = "it needs CAP_NET_ADMIN"
 
 # What may succeed later; a missing object may be there then, and a full socket is read empty.
 _RETRYABLE: Final = frozenset(
@@ -36,6 +44,7 @@ class Nftables:
     def __init__(self, library: str = _SONAME) -> None:
         """Open the library and a context; `Unsupported` where the library is missing or may not be used."""
         self._library = _load(library)
+        _need_rights()
         self._lock = threading.Lock()
         context = self._library.nft_ctx_new(0)
         if not context:
@@ -87,6 +96,22 @@ class Nftables:
         return str(output.decode(errors="replace"))
 
 
+def _need_rights() -> None:
+    """Ask the kernel what the library asks first; it refuses all of nfnetlink alike (nfnetlink_rcv(), since 3.8)."""
+    try:
+        with socket.socket(
+            socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, _NETLINK_NETFILTER
+        ) as asked:
+            asked.settimeout(1.0)
+            asked.send(_GET_GENERATION)
+            answer = asked.recv(256)
+    except OSError:
+        return  # a kernel without nfnetlink: the library finds the words
+    kind, code = struct.unpack_from("=4xH10xi", answer)
+    if kind == _NLMSG_ERROR and code == -errno.EPERM:
+        raise Unsupported("this process may not use nftables", hint=_NEEDS_RIGHTS)
+
+
 def error_for(complaint: str) -> NetqosError:
     """The error that nft's words stand for. A refusal that names no errno is a mistake in the commands."""
     words = [line for line in complaint.splitlines() if "Error:" in line]
@@ -94,9 +119,7 @@ def error_for(complaint: str) -> NetqosError:
     code = _errno_at_end(first)
     message = f"nft: {first[:_SHOWN]}"
     if code in _UNSUPPORTED:
-        hint = (
-            "it needs CAP_NET_ADMIN" if code in {errno.EPERM, errno.EACCES} else "a newer kernel may have it"
-        )
+        hint = _NEEDS_RIGHTS if code in {errno.EPERM, errno.EACCES} else "a newer kernel may have it"
         return Unsupported(message, hint=hint)
     return Retryable(message) if code in _RETRYABLE else Rejected(message)
 

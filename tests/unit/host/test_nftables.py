@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import os
+import subprocess
+import sys
 
 import pytest
 
@@ -48,3 +50,21 @@ def test_a_missing_library_is_unsupported_and_says_what_to_install() -> None:
     with pytest.raises(Unsupported) as caught:
         Nftables("libnftables-that-is-not-there.so.1")
     assert "libnftables1" in caught.value.hint
+
+
+def test_a_process_without_the_right_is_told_so_and_nothing_is_written_to_stderr() -> None:
+    code = (
+        "from netqos.host.nftables import Nftables\n"
+        "from netqos.errors import Unsupported\n"
+        "try: Nftables().query('list ruleset')\n"
+        "except Unsupported as problem: print(problem)"
+    )
+    lay_down = ["setpriv", "--bounding-set=-net_admin", "--inh-caps=-net_admin"] if os.geteuid() == 0 else []
+    done = subprocess.run(
+        [*lay_down, sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=30
+    )
+    if "libnftables" in done.stdout:
+        pytest.skip("libnftables is not installed")
+    assert (done.returncode, done.stdout, done.stderr) == (
+        *(0, "this process may not use nftables (it needs CAP_NET_ADMIN)\n", ""),
+    )
