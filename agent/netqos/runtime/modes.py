@@ -6,6 +6,7 @@ Each mode returns its exit code; `check_config`, `dry_run` and `once` also retur
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from netqos.errors import Rejected
@@ -39,7 +40,7 @@ def check_config(config: Path) -> Answer:
 
 
 def dry_run(config: Path) -> Answer:
-    """Show what one pass would change on this node; nothing is changed."""
+    """Show what one pass would change on this node; nothing is changed. Failed where `once` would meet an error."""
     return asyncio.run(_dry_run(_read(config)))
 
 
@@ -66,9 +67,17 @@ async def _dry_run(settings: Settings) -> Answer:
         plans = await parts.reconciler.preview()
     finally:
         await parts.reconciler.close()
-    lines = [line for plan in plans for line in _plan_lines(plan)]
     findings = [*parts.reconciler.findings(), *(one for plan in plans for one in plan.findings)]
-    return DONE, "\n".join((*(lines or ["nothing to change"]), *map(_line, findings)))
+    return _told(plans, findings)
+
+
+def _told(plans: Sequence[Plan], findings: Sequence[Finding]) -> Answer:
+    """What a dry run answers; an error may hide changes, so that "nothing to change" can only be said without one."""
+    lines = [line for plan in plans for line in _plan_lines(plan)]
+    is_good = _has_no_error(findings)
+    if not lines:
+        lines = ["nothing to change" if is_good else "what would be changed cannot be told, see the errors"]
+    return DONE if is_good else FAILED, "\n".join((*lines, *map(_line, findings)))
 
 
 async def _once(settings: Settings) -> Answer:
@@ -86,9 +95,7 @@ async def _once(settings: Settings) -> Answer:
         *parts.reconciler.findings(),
         *(one for view in views for one in view.findings),
     ]
-    is_good = all(result.ok for result in results.values()) and not any(
-        one.severity is Severity.ERROR for one in findings
-    )
+    is_good = all(result.ok for result in results.values()) and _has_no_error(findings)
     lines = [_result_line(name, result) for name, result in results.items()]
     return DONE if is_good else FAILED, "\n".join((*lines, *map(_line, findings)))
 
@@ -106,6 +113,10 @@ async def _look(settings: Settings) -> Parts:
         finally:
             kube.stop()
     return parts
+
+
+def _has_no_error(findings: Iterable[Finding]) -> bool:
+    return not any(one.severity is Severity.ERROR for one in findings)
 
 
 def _plan_lines(plan: Plan) -> list[str]:
