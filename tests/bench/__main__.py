@@ -24,6 +24,7 @@ from tests.bench.ceiling import ceiling
 from tests.bench.cost import loop_cost, memory
 from tests.bench.figures import Figure, markdown, table
 from tests.bench.guarantee import guarantee, onset, used
+from tests.bench.kubelatency import kube_latency
 from tests.bench.latency import latency_flood, latency_l0
 from tests.bench.options import Options, say
 from tests.bench.reachable import node_reachable
@@ -41,6 +42,7 @@ BENCHES: Mapping[str, Callable[[Options], list[Figure]]] = {
     "memory": memory,
     "second-start": second_start,
     "kill9": kill9,
+    "kube-latency": kube_latency,
 }
 
 

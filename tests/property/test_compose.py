@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from netqos.engine.compose import compose
+from netqos.engine.pods import PodMemo
 from netqos.model.composed import EMPTY_LAST_GOOD, Composition, LastGood
 from netqos.model.ids import CgroupPath, IfName, PodUid
 from netqos.model.inputs import (
@@ -148,6 +149,18 @@ def test_a_second_pass_changes_nothing(some: dict[str, object]) -> None:
     second = run(some, first.last_good)
     assert second.last_good == first.last_good
     assert second.desired == first.desired
+
+
+@settings(max_examples=50)
+@given(st.lists(inputs(), min_size=1, max_size=3), st.data())
+def test_what_was_resolved_before_never_changes_a_result(
+    steps: list[dict[str, object]], data: st.DataObject
+) -> None:
+    memo, last_good = PodMemo(), EMPTY_LAST_GOOD
+    for some in [*steps, {**steps[-1], "settings": data.draw(inputs())["settings"]}, steps[0]]:
+        composed = compose(**some, last_good=last_good, memo=memo)  # type: ignore[arg-type]
+        assert composed == run(some, last_good)
+        last_good = composed.last_good
 
 
 @settings(max_examples=50)

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 from netqos.engine.addresses import Claimed, claim
 from netqos.engine.bands import NO_LAST_BANDS, Bands, resolve_bands
-from netqos.engine.pods import NO_RULES, PodContext, ResolvedPod, Rules, resolve_pod
+from netqos.engine.pods import NO_RULES, PodContext, PodMemo, ResolvedPod, Rules
 from netqos.engine.podset import final_rules, in_order
-from netqos.engine.policy import policy_in_force
+from netqos.engine.policy import places_in_force, policy_in_force
 from netqos.engine.totals import Totals, resolve_totals
 from netqos.engine.uplinks import desired_uplinks
 from netqos.model.composed import Composition, LastGood, PodView
@@ -61,12 +61,13 @@ def compose(
     node: NodeFacts,
     last_good: LastGood,
     complete: bool,
+    memo: PodMemo | None = None,
 ) -> Composition:
     """What this node's network should look like, and why.
 
     `overrides` are only those that have not ended; `slo` None: there is no NodeSLO; `complete` False: a source has not
     delivered yet, so the plan only adds, and nothing that is remembered of a pod is forgotten. The findings of `node`
-    are its source's and are not repeated.
+    are its source's and are not repeated. `memo` saves the work on pods that are as they were in the step before.
     """
     decided = _decide_node(settings, slo, node, last_good)
     uplinks, uplink_findings = desired_uplinks(node, decided.totals.bps)
@@ -74,7 +75,7 @@ def compose(
         settings=settings, total_bps=decided.totals.bps, last_good=last_good, overrides=overrides
     )
     ordered, duplicates = in_order(pods)
-    resolved = [resolve_pod(facts, context) for facts in ordered]
+    resolved = (memo or PodMemo()).resolve(ordered, context)
     claims = claim(ordered)
     rules = final_rules(resolved, decided.levels)
     state = DesiredState(
@@ -98,7 +99,7 @@ def compose(
 
 
 def _decide_node(settings: Settings, slo: NodePolicy | None, node: NodeFacts, last_good: LastGood) -> _Node:
-    policy = policy_in_force(settings, slo)
+    policy, places = policy_in_force(settings, slo), places_in_force(settings, slo)
     totals = resolve_totals(settings=settings, slo=slo, node=node, last_good=last_good.totals)
     bands: dict[Direction, Bands] = {}
     findings = list(totals.findings)
@@ -108,7 +109,7 @@ def _decide_node(settings: Settings, slo: NodePolicy | None, node: NodeFacts, la
             findings.append(_total_unknown(node, direction))
             continue
         last = last_good.bands.get(direction, NO_LAST_BANDS)
-        bands[direction] = resolve_bands(policy, direction, total_bps, last)
+        bands[direction] = resolve_bands(policy, direction, total_bps, last, places=places)
         findings += bands[direction].findings
     return _Node(policy=policy, totals=totals, bands=bands, findings=tuple(findings))
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from netqos.backend import Capabilities
 from netqos.engine.compose import compose
 from netqos.engine.pacing import Pacing
+from netqos.engine.pods import PodMemo
 from netqos.engine.steer import LoopPolicy
 from netqos.engine.units import loop_policy
 from netqos.host.clock import Clock
@@ -86,6 +87,7 @@ class Reconciler:
         self.passes = 0
         self._clock = clock
         self._on_pass = on_pass
+        self._memo = PodMemo()
         self._pacing: dict[str, Pacing] = {}
         self._targets: dict[str, DesiredState] = {}
         self._composed_from: tuple[object, ...] = ()
@@ -211,6 +213,7 @@ class Reconciler:
             node=replace(world.node.value, bandwidth_annotation=world.bandwidth_annotation.value),
             last_good=self.last_good,
             complete=world.complete.value,
+            memo=self._memo,
         )
         self.last_good = self.composition.last_good
         self._composed_from = inputs
