@@ -66,7 +66,7 @@ def test_it_is_discovered_with_its_distribution_and_version(installed: Path) -> 
         run([sys.executable, "-c", textwrap.dedent(script)], cwd=installed, target=installed)
     )
     assert "ferry" in names
-    assert {"name": "ferry", "distribution": "netqos-ferry", "version": "0.3", "state": "ok"} in backends
+    assert {"name": "ferry", "distribution": "netqos-ferry", "version": "0.3", "state": "loads"} in backends
 
 
 def test_it_keeps_the_contract(source: Path, installed: Path) -> None:

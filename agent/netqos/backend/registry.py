@@ -33,7 +33,10 @@ OnFailure = Callable[[str, BaseException], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackendInfo:
-    """One installed backend. `state` is `ok`, or what keeps it from being loaded; both names are empty when unknown."""
+    """One installed backend; both names are empty when unknown.
+
+    `state` is `loads`, or what keeps it from being loaded. Whether it can work on this node only its probe tells.
+    """
 
     name: str
     distribution: str
@@ -117,7 +120,7 @@ def _distribution(candidate: EntryPoint) -> str:
 def _describe(candidate: EntryPoint) -> BackendInfo:
     try:
         _factory(candidate)
-        state = "ok"
+        state = "loads"
     except (Exception, SystemExit) as problem:  # noqa: BLE001 - a plugin's border: its code ran
         state = f"broken: {_say(problem)}"
     version = candidate.dist.version if candidate.dist is not None else ""

@@ -93,5 +93,9 @@ def _parser() -> argparse.ArgumentParser:
         "--dry-run", action="store_true", help="print what would be changed on this node and exit"
     )
     mode.add_argument("--once", action="store_true", help="bring the node to the wanted state once and exit")
-    mode.add_argument("--list-backends", action="store_true", help="list the installed backends and exit")
+    mode.add_argument(
+        "--list-backends",
+        action="store_true",
+        help="list the installed backends and whether each loads, and exit; what works here netqosctl doctor tells",
+    )
     return parser

@@ -185,7 +185,7 @@ def test_list_backends_says_where_each_comes_from_and_how_it_is(install: Install
     install("newer", BROKEN["newer"])
     listed = [info for info in list_backends() if info.name in {"alpha", "newer"}]
     assert listed == [
-        BackendInfo(name="alpha", distribution="aardvark", version="2.1", state="ok"),
+        BackendInfo(name="alpha", distribution="aardvark", version="2.1", state="loads"),
         BackendInfo(
             name="newer",
             distribution="netqos-newer",
