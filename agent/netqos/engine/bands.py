@@ -13,12 +13,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from netqos.engine.allocate import L0_FLOOR_BPS
+from netqos.engine.bandproblems import NOWHERE, BandProblem, Places, finding_of
 from netqos.model.desired import Band
-from netqos.model.health import Finding, error, warning
+from netqos.model.health import Finding
 from netqos.model.inputs import NodePolicy
 from netqos.model.levels import Direction, Level, PerLevel
 from netqos.model.quantities import format_bandwidth, resolve
-from netqos.settings.issues import Code
+from netqos.settings.values import Bound
 
 DEFAULT_PERCENT = 30
 LEFT_TO_L0_PERCENT = 1
@@ -29,10 +30,14 @@ NO_LAST_BANDS: LastBands = PerLevel(None, None, None)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bands:
-    """The bands in force, those to remember (None for a class that was never good), and what was wrong."""
+    """The bands in force, those to remember (None for a class that was never good), and what was wrong.
+
+    `findings` tell the `problems` with what is in force instead.
+    """
 
     levels: PerLevel[Band]
     last_good: LastBands
+    problems: tuple[BandProblem, ...] = ()
     findings: tuple[Finding, ...]
 
 
@@ -66,21 +71,24 @@ class _Case:
     last_good: LastBands
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Problem:
-    level: Level
-    message: str
-    hint: str
-
-
 def resolve_bands(
-    policy: NodePolicy, direction: Direction, total_bps: int, last_good: LastBands = NO_LAST_BANDS
+    policy: NodePolicy,
+    direction: Direction,
+    total_bps: int,
+    last_good: LastBands = NO_LAST_BANDS,
+    *,
+    places: Places = NOWHERE,
 ) -> Bands:
-    """The bands of a policy whose `enabled` fields are resolved (`policy_in_force`), under a known total."""
+    """The bands of a policy whose `enabled` fields are resolved (`policy_in_force`), under a known total.
+
+    `places` are those of the amounts that come from the files; findings name them.
+    """
     case = _Case(policy=policy, direction=direction, total_bps=total_bps, last_good=last_good)
     queues = {level: _claims(case, level) for level in Level}
     problems = [
-        _Problem(level=level, message="its text was rejected", hint="see the finding of its source")
+        BandProblem(
+            level=level, bound=None, message="its text was rejected", hint="see the finding of its source"
+        )
         for level in Level
         if level in policy.invalid
     ]
@@ -90,13 +98,13 @@ def resolve_bands(
             queues[level].pop(0)
     claims = PerLevel(*(queues[level][0] for level in Level))
     levels = _bands(claims, total_bps)
-    found = [
-        _finding(problem, claims[problem.level], levels[problem.level], direction) for problem in problems
-    ]
+    told = [(problem, _instead(claims[problem.level], levels[problem.level])) for problem in problems]
+    told += _l0_problems(case, claims.l0, levels.l0)
     return Bands(
         levels=levels,
         last_good=_remembered(levels, claims, last_good),
-        findings=(*found, *_l0_findings(case, claims.l0, levels.l0)),
+        problems=tuple(problem for problem, _ in told),
+        findings=tuple(finding_of(problem, instead, direction, places) for problem, instead in told),
     )
 
 
@@ -133,7 +141,7 @@ def _off(total_bps: int, *, origin: _Origin = _Origin.POLICY) -> _Claim:
     return _Claim(ceiling_bps=total_bps, enabled=False, origin=origin)
 
 
-def _broken(claims: Mapping[Level, _Claim], total_bps: int) -> Iterator[_Problem]:
+def _broken(claims: Mapping[Level, _Claim], total_bps: int) -> Iterator[BandProblem]:
     """The rules that do not hold, each with the class that broke it.
 
     The sum is looked at among classes that are right by themselves, and broken by new values before last good ones.
@@ -147,27 +155,35 @@ def _broken(claims: Mapping[Level, _Claim], total_bps: int) -> Iterator[_Problem
         return
     new = [level for level, claim in rest.items() if claim.origin is _Origin.POLICY]
     for level in new or rest:
-        yield _Problem(
+        yield BandProblem(
             level=level,
+            bound=_bound(claims[level], Bound.GUARANTEE),
             message=f"the guarantees of L1 and L2 add up to {format_bandwidth(together_bps)} of "
             f"{format_bandwidth(total_bps)}; allowed: what leaves L0 {LEFT_TO_L0_PERCENT}%",
             hint="lower the guarantees of L1 and L2",
+            is_shared=True,
         )
 
 
-def _broken_alone(level: Level, claim: _Claim, total_bps: int) -> Iterator[_Problem]:
+def _broken_alone(level: Level, claim: _Claim, total_bps: int) -> Iterator[BandProblem]:
     ceiling = f"ceiling {format_bandwidth(claim.ceiling_bps)}"
+    high, low = _bound(claim, Bound.CEILING), _bound(claim, Bound.GUARANTEE)
     if claim.ceiling_bps > total_bps:
         message = f"{ceiling} is over the total; allowed: up to {format_bandwidth(total_bps)}"
-        yield _Problem(
-            level=level, message=message, hint="lower the ceiling, or leave it out for all of the total"
-        )
+        hint = "lower the ceiling, or leave it out for all of the total"
+        yield BandProblem(level=level, bound=high, message=message, hint=hint)
     if claim.ceiling_bps == 0:
         message = f"{ceiling} would cut the level off; allowed: up to {format_bandwidth(total_bps)}"
-        yield _Problem(level=level, message=message, hint="leave the ceiling out for all of the total")
+        hint = "leave the ceiling out for all of the total"
+        yield BandProblem(level=level, bound=high, message=message, hint=hint)
     if claim.least_bps > claim.ceiling_bps:
         message = f"guarantee {format_bandwidth(claim.least_bps)} is over its {ceiling}"
-        yield _Problem(level=level, message=message, hint="lower the guarantee or raise the ceiling")
+        hint = "lower the guarantee or raise the ceiling"
+        yield BandProblem(level=level, bound=low, message=message, hint=hint)
+
+
+def _bound(claim: _Claim, bound: Bound) -> Bound | None:
+    return bound if claim.origin is _Origin.POLICY else None
 
 
 def _bands(claims: PerLevel[_Claim], total_bps: int) -> PerLevel[Band]:
@@ -192,37 +208,37 @@ def _kept_for_l0_bps(total_bps: int) -> int:
     return -(-total_bps * LEFT_TO_L0_PERCENT // 100)
 
 
-def _finding(problem: _Problem, now: _Claim, band: Band, direction: Direction) -> Finding:
-    subject = f"policy {problem.level.name} {direction.value}"
+def _instead(now: _Claim, band: Band) -> str:
+    """What a class has in the place of what it asks for."""
     ceiling = f"ceiling {format_bandwidth(band.ceiling_bps)}"
     if now.origin is _Origin.LAST_GOOD:
-        instead = f"its last good values stay (guarantee {format_bandwidth(band.guarantee_bps)}, {ceiling})"
-        return warning(Code.POLICY.value, subject, f"{problem.message}; {instead}", hint=problem.hint)
-    instead = f"there are no last good values, so it has its {ceiling} and no guarantee of its own"
-    return error(Code.POLICY.value, subject, f"{problem.message}; {instead}", hint=problem.hint)
+        return f"its last good values stay (guarantee {format_bandwidth(band.guarantee_bps)}, {ceiling})"
+    return f"there are no last good values, so it has its {ceiling} and no guarantee of its own"
 
 
-def _l0_findings(case: _Case, claim: _Claim, band: Band) -> Iterator[Finding]:
-    subject = f"policy L0 {case.direction.value}"
+def _l0_problems(case: _Case, claim: _Claim, band: Band) -> Iterator[tuple[BandProblem, str]]:
+    """What is wrong with L0's amounts, each with what is in force instead."""
     if band.ceiling_bps > claim.ceiling_bps:
-        yield warning(
-            Code.POLICY.value,
-            subject,
-            f"ceiling {format_bandwidth(claim.ceiling_bps)} is under {format_bandwidth(band.ceiling_bps)}, on which "
-            "the node's own traffic lives; that is applied",
+        least = format_bandwidth(band.ceiling_bps)
+        asked = format_bandwidth(claim.ceiling_bps)
+        problem = BandProblem(
+            level=Level.L0,
+            bound=_bound(claim, Bound.CEILING),
+            message=f"ceiling {asked} is under {least}, on which the node's own traffic lives",
             hint="raise the ceiling of L0",
         )
-    asked = case.policy.levels.l0
-    request = asked.guarantee[case.direction] if asked.enabled else None
+        yield problem, f"{least} is applied"
+    policy = case.policy.levels.l0
+    request = policy.guarantee[case.direction] if policy.enabled else None
     asked_bps = 0 if request is None else resolve(request, case.total_bps)
     if asked_bps > band.guarantee_bps:
-        yield error(
-            Code.POLICY.value,
-            subject,
+        message = (
             f"a guarantee of {format_bandwidth(asked_bps)} is asked for, but its ceiling and the guarantees of L1 and "
-            f"L2 leave {format_bandwidth(band.guarantee_bps)}; that is what it has",
-            hint="lower the guarantees of L1 and L2; one that is not given is 30%",
+            f"L2 leave {format_bandwidth(band.guarantee_bps)}"
         )
+        hint = "lower the guarantees of L1 and L2; one that is not given is 30%"
+        problem = BandProblem(level=Level.L0, bound=Bound.GUARANTEE, message=message, hint=hint)
+        yield problem, "that is what it has"
 
 
 def _remembered(levels: PerLevel[Band], claims: PerLevel[_Claim], last_good: LastBands) -> LastBands:

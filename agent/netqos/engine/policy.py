@@ -1,15 +1,17 @@
 """The policy in force: file and NodeSLO merged field by field, and whether network QoS is on (contract 1.4).
 
-How a policy becomes amounts, and what is wrong with them, is `netqos.engine.bands`.
+How a policy becomes amounts, and what is wrong with them, is `netqos.engine.bands`; `netqos.engine.policycheck` asks
+that of a file before anything is in force.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TypeVar
 
-from netqos.model.inputs import LevelPolicy, NodePolicy
+from netqos.model.inputs import Amount, LevelPolicy, NodePolicy
 from netqos.model.levels import Level, PerDirection, PerLevel
-from netqos.settings.values import Settings
+from netqos.settings.values import AmountKey, Bound, Place, Settings
 
 T = TypeVar("T")
 
@@ -42,6 +44,18 @@ def chosen_backends(settings: Settings, slo: NodePolicy | None) -> tuple[str, ..
     """The enforcement backends in order of use: the NodeSLO's choice, else the file's."""
     asked = slo or NO_POLICY
     return asked.backends or settings.policy.backends or settings.backends
+
+
+def places_in_force(settings: Settings, slo: NodePolicy | None) -> Mapping[AmountKey, Place]:
+    """The places of the file's amounts that are in force, the NodeSLO not saying these."""
+    asked = (slo or NO_POLICY).levels
+    return {key: place for key, place in settings.places.items() if _amount(asked, key) is None}
+
+
+def _amount(levels: PerLevel[LevelPolicy], key: AmountKey) -> Amount | None:
+    level, direction, bound = key
+    policy = levels[level]
+    return (policy.guarantee if bound is Bound.GUARANTEE else policy.ceiling)[direction]
 
 
 def _switch(policy: NodePolicy) -> bool | None:

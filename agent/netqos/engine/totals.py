@@ -77,6 +77,12 @@ def resolve_totals(
     )
 
 
+def configured_total(settings: Settings, direction: Direction) -> int | None:
+    """The total that the configuration gives, whatever the uplinks turn out to be; None where it gives none."""
+    own = [uplink.bandwidth[direction] for uplink in settings.uplinks or ()]
+    return next((candidate.bps for candidate in _given(own, settings, direction)), None)
+
+
 def far_from_speed(uplink: UplinkFacts, total_bps: PerDirection[int | None]) -> Iterator[Finding]:
     """Loud findings for totals that do not fit the NIC's known speed; they are applied all the same."""
     speed_bps = uplink.speed_bps
@@ -133,8 +139,11 @@ def _said(policy: NodePolicy, direction: Direction, source: str) -> Iterator[Can
 
 
 def _configured(settings: Settings, node: NodeFacts, direction: Direction) -> Iterator[Candidate]:
+    return _given([uplink.configured[direction] for uplink in node.uplinks], settings, direction)
+
+
+def _given(own: list[int | None], settings: Settings, direction: Direction) -> Iterator[Candidate]:
     """A single uplink's own value, `node.bandwidth`, else the sum of the uplinks' when each has one."""
-    own = [uplink.configured[direction] for uplink in node.uplinks]
     if len(own) == 1 and own[0] is not None:
         yield Candidate(source=FILE, bps=own[0])
     if settings.bandwidth[direction] is not None:

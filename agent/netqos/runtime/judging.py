@@ -1,4 +1,4 @@
-"""What only the running parts can judge of settings: whether their backends are there and take their options.
+"""What only the running parts can judge of settings: their backends and these' options, and amounts under the total.
 
 A reading that fails here is refused like one whose text is wrong, so that a mistake never switches a backend off. A
 plugin that is broken in itself is no mistake of the file: it becomes a finding, and the others go on.
@@ -11,14 +11,32 @@ from functools import partial
 from typing import Final
 
 from netqos.backend.registry import installed_names, refused_options
+from netqos.engine.policycheck import policy_problems
 from netqos.model.texts import listed, shown
 from netqos.runtime.backends import make_context
+from netqos.runtime.cluster import decided, is_in_cluster
 from netqos.settings.file import parse_documents
 from netqos.settings.issues import Code, Issue, path_of
-from netqos.settings.values import Settings
+from netqos.settings.places import own_path
+from netqos.settings.values import Bound, Settings
 
 
 def judge(settings: Settings) -> Iterator[Issue]:
+    """Everything that keeps settings from being in force as they are asked for, as far as this host's files tell."""
+    yield from judge_policy(decided(settings, in_cluster=is_in_cluster()))
+    yield from judge_backends(settings)
+
+
+def judge_policy(settings: Settings) -> Iterator[Issue]:
+    """What the engine would not take of the policy."""
+    for one in policy_problems(settings):
+        level, bound = one.problem.level, one.problem.bound or Bound.GUARANTEE
+        place = settings.places.get((level, one.direction, bound))
+        path = own_path(level, one.direction, bound) if place is None else place.path
+        yield Issue(code=Code.POLICY, path=path, message=one.problem.message, hint=one.problem.hint)
+
+
+def judge_backends(settings: Settings) -> Iterator[Issue]:
     """Every backend that is named but not installed, and every option that an installed one refuses."""
     installed = installed_names()
     for place, name in enumerate(settings.backends):

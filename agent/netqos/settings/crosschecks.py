@@ -17,8 +17,10 @@ from netqos.settings.durations import format_duration
 from netqos.settings.issues import Code, Issue, Issues, Path
 from netqos.settings.matching import parse_address
 from netqos.settings.nodes import Node
+from netqos.settings.places import own_path
 from netqos.settings.schema import Config, NodeSection
 from netqos.settings.units import mixed_levels
+from netqos.settings.values import Bound
 
 SMALLEST_TOTAL_BPS = 10_000_000
 LARGEST_SUM = 99
@@ -190,15 +192,17 @@ def _is_over(low: Amount | None, high: Amount | None) -> bool:
 
 def _check_sum(policies: dict[Level, LevelPolicy], direction: Direction) -> Iterator[Issue]:
     """Percentages guaranteed to L1 and L2 leave L0 its part; quantities are compared with the total by the engine."""
-    shares = [policies[level].guarantee[direction] for level in (Level.L1, Level.L2) if level in policies]
-    total = sum(share.value for share in shares if isinstance(share, Percent))
+    amounts = {
+        level: policies[level].guarantee[direction] for level in (Level.L1, Level.L2) if level in policies
+    }
+    shares = {level: share for level, share in amounts.items() if isinstance(share, Percent) and share.value}
+    total = sum(share.value for share in shares.values())
     if total > LARGEST_SUM:
         message = (
             f"l1 and l2 are guaranteed {format_amount(Percent(total))} together; allowed: {LARGEST_SUM}%"
         )
-        yield _issue(
-            ("policy", "levels", "l2", f"{direction.value}Min"), message, hint="leave l0 at least 1%"
-        )
+        path = own_path(max(shares, key=lambda level: level.value), direction, Bound.GUARANTEE)
+        yield _issue(path, message, hint="leave l0 at least 1%")
 
 
 def _percent(share: float) -> str:

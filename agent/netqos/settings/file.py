@@ -19,6 +19,7 @@ from netqos.settings.assemble import assemble, foreign_shape
 from netqos.settings.crosschecks import check_tree, check_values
 from netqos.settings.issues import Issue, Issues
 from netqos.settings.nodes import Mark, Node, merge
+from netqos.settings.places import amount_places
 from netqos.settings.problems import InvalidConfiguration, Problem
 from netqos.settings.rules import parse_rules
 from netqos.settings.schema import Config
@@ -39,14 +40,17 @@ def parse_documents(documents: Sequence[tuple[str, str]], *, check: Check | None
     """The settings of (name, text) pairs; none at all, and empty texts, give the defaults.
 
     Raises `InvalidConfiguration` with every problem of every file. `check` is asked even when something is wrong
-    already, about the part that is right with defaults for the rest, so that its problems are told in one go.
+    already, about the part that is right with defaults for the rest, so that its problems are told in one go; of a key
+    that has a problem already they are not told.
     """
     names = [name for name, _ in documents]
     root, problems = _read(documents)
     valid, issues = _validate(root)
     issues += [*check_tree(root), *check_values(valid), *_check_trees(root)]
-    settings = assemble(valid)
-    issues += check(settings) if check is not None else ()
+    settings = replace(assemble(valid), places=amount_places(root))
+    if check is not None:
+        told = {issue.path for issue in issues}
+        issues += [issue for issue in check(settings) if issue.path not in told]
     problems += [root.problem(issue) for issue in islice(issues, MOST_PROBLEMS)]
     if problems:
         raise InvalidConfiguration(problems, order=names)

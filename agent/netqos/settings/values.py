@@ -13,7 +13,7 @@ from pathlib import PurePosixPath
 
 from netqos.model.ids import CgroupPath, IfName
 from netqos.model.inputs import NO_LIMITS, NamespaceRule, NodePolicy
-from netqos.model.levels import Level, PerDirection
+from netqos.model.levels import Direction, Level, PerDirection
 from netqos.model.rules import Rule
 
 DEFAULT_CLASSES: Mapping[str, Level] = {
@@ -115,6 +115,29 @@ class LogSettings:
     format: str = "auto"
 
 
+class Bound(enum.Enum):
+    """Which of the two amounts of a level."""
+
+    GUARANTEE = "guarantee"
+    CEILING = "ceiling"
+
+
+AmountKey = tuple[Level, Direction, Bound]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where the files say something; `path` is that of its key, as `netqos.settings.issues.Path`."""
+
+    path: tuple[str | int, ...]
+    file: str
+    line: int
+
+    def __str__(self) -> str:
+        """`netqos.yaml line 12`."""
+        return f"{self.file} line {self.line}"
+
+
 class OnExit(enum.Enum):
     """What SIGTERM does to the enforcement."""
 
@@ -128,7 +151,8 @@ class Settings:
 
     `node_name` None: $NODE_NAME, else the host name. `uplinks` None: the devices of the default route. `backends` is
     the file's order of use, which a NodeSLO's netQOSPolicy overrides. `namespaces` None: the default of contract 1.7.
-    `metrics_listen` is `host:port`, None where metrics are off.
+    `metrics_listen` is `host:port`, None where metrics are off. `places` are those of the amounts that the file's
+    policy gives, for what is found wrong with them later.
     """
 
     node_name: str | None = None
@@ -149,3 +173,4 @@ class Settings:
     metrics_listen: str | None = "127.0.0.1:9469"
     log: LogSettings = LogSettings()
     on_exit: OnExit = OnExit.KEEP
+    places: Mapping[AmountKey, Place] = field(default_factory=dict)

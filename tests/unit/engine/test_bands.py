@@ -148,7 +148,7 @@ def test_a_wrong_class_keeps_its_own_last_good_values_while_the_good_ones_apply(
     assert mbit(bands) == [(550, 1000), (200, 900), (250, 1000)]
     assert bands.last_good == last((550, 1000), (200, 900), (250, 1000))
     [finding] = bands.findings
-    assert finding.severity is Severity.WARNING
+    assert finding.severity is Severity.ERROR
     assert "last good values stay (guarantee 200M, ceiling 900M)" in finding.message
 
 

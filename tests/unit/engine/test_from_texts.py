@@ -8,6 +8,7 @@ import pytest
 
 from netqos.engine.netfiles import node_file, pods_file
 from netqos.model.composed import Composition
+from netqos.model.health import Severity
 from netqos.model.levels import PerDirection
 from netqos.settings.file import parse_documents
 from netqos.settings.policy import parse_node_slo
@@ -173,3 +174,29 @@ def test_a_pod_keeps_its_entry_whatever_its_annotations_are() -> None:
         "egress": [],
     }
     assert codes(result.pods[0].findings) == ["invalid-limit"]
+
+
+WRONG_FILE = """\
+policy:
+  enable: true
+  levels:
+    l1: {txMax: 2G}
+    l2:
+      rxMax: 9G
+"""
+
+
+def test_what_is_wrong_with_the_policy_of_a_file_is_told_with_its_line() -> None:
+    result = composed(settings=settings_of(f"{WRONG_FILE}node: {{bandwidth: {{tx: 1G, rx: 3G}}}}\n"))
+    assert [(one.subject, one.severity) for one in result.findings if one.code == "invalid-policy"] == [
+        ("policy L1 tx (netqos.yaml line 4)", Severity.ERROR),
+        ("policy L2 rx (netqos.yaml line 6)", Severity.ERROR),
+    ]
+
+
+def test_what_a_nodeslo_says_has_no_line_in_the_file() -> None:
+    result = from_slo(upstream(lsClass={"enable": True, "egressLimit": "3G"}), WRONG_FILE)
+    assert [one.subject for one in result.findings if one.code == "invalid-policy"] == [
+        "policy L1 tx",
+        "policy L2 rx (netqos.yaml line 6)",
+    ]
