@@ -77,7 +77,7 @@ class TestCreate:
         assert create(host.context()).name == "terway"
 
     def test_wrong_options(self, host: TerwayHost) -> None:
-        with pytest.raises(Rejected, match="unknown option 'foldr'"):
+        with pytest.raises(Rejected, match="foldr: unknown option"):
             create(replace(host.context(), options={"foldr": "/x"}))
 
 

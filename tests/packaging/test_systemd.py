@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from netqos.cli import daemon
+from netqos.cli import daemoncommand
 from netqos.settings.values import PathSettings
 
 ROOT = Path(__file__).parents[2]
@@ -82,7 +82,7 @@ def test_it_is_as_narrow_as_it_is_said_to_be(unit: Path) -> None:
 
 
 def test_it_knows_the_daemons_exit_codes() -> None:
-    assert values("Service")["RestartPreventExitStatus"].split() == ["2", str(daemon.REJECTED)]
+    assert values("Service")["RestartPreventExitStatus"].split() == ["2", str(daemoncommand.REJECTED)]
 
 
 def test_the_folders_are_those_of_the_daemon() -> None:
@@ -91,4 +91,4 @@ def test_the_folders_are_those_of_the_daemon() -> None:
     net = PurePosixPath("/run") / paths.net.relative_to("/var/run")  # /var/run is /run
     assert runtime == {paths.socket.parent, net}
     assert PurePosixPath("/var/lib") / service["StateDirectory"] == paths.state
-    assert service["ExecStart"] == f"{PROGRAM} --config {daemon.DEFAULT_CONFIG}"
+    assert service["ExecStart"] == f"{PROGRAM} --config {daemoncommand.DEFAULT_CONFIG}"
