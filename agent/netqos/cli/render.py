@@ -12,15 +12,18 @@ import shutil
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, TextIO
 
 from netqos.cli.units import cut, safe, width
+from netqos.cli.wrap import wrap
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 NARROWEST = 40
 MOST_USEFUL = 120
+PROSE = 80
 GAP = 2
 
 STYLES = {
@@ -45,11 +48,15 @@ Line = Sequence[Span | str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
-    """A table's column. Numbers are right-aligned; a flexible column gives way when the table is too wide."""
+    """A table's column. Numbers are right-aligned; a flexible column gives way when the table is too wide.
+
+    Then its texts are cut, or go on in further lines where it `wraps`.
+    """
 
     head: str
     right: bool = False
     flexible: bool = False
+    wraps: bool = False
 
 
 @dataclass(slots=True)
@@ -96,6 +103,12 @@ class Screen:
     def lines(self, lines: Iterable[Line]) -> None:
         """Several lines of data."""
         self._write(lines)
+
+    def prose(self, *spans: Span | str, hang: int = 0) -> None:
+        """One line of data for reading: broken at spaces where it is too long, the rest indented by `hang`."""
+        pieces = ((_text(one), one.style if isinstance(one, Span) else "") for one in spans)
+        broken = wrap(pieces, room=self.columns or PROSE, hang=hang)
+        self._write([Span(text, style) for text, style in line] for line in broken)
 
     def table(
         self, columns: Sequence[Column], rows: Sequence[Sequence[Span | str]], *, indent: int = 0
@@ -160,7 +173,7 @@ def table_lines(
         widths = _narrowed(columns, widths, room - indent)
     head = [Span(column.head.upper(), "dim") for column in columns]
     places = list(zip(columns, widths, strict=True))
-    return [[" " * indent, *_row(places, row, mark)] for row in (head, *rows)]
+    return [[" " * indent, *line] for row in (head, *rows) for line in _row(places, row, mark)]
 
 
 def _narrowed(columns: Sequence[Column], widths: list[int], room: int) -> list[int]:
@@ -177,15 +190,25 @@ def _narrowed(columns: Sequence[Column], widths: list[int], room: int) -> list[i
     return narrowed
 
 
-def _row(places: Sequence[tuple[Column, int]], cells: Sequence[Span | str], mark: str) -> list[Span | str]:
-    spans: list[Span | str] = []
-    for (column, columns), cell in zip(places, cells, strict=True):
-        text = cut(_text(cell), columns, mark)
-        padding = " " * (columns - width(text))
-        style = cell.style if isinstance(cell, Span) else ""
-        spans += [padding, Span(text, style)] if column.right else [Span(text, style), padding]
-        spans.append(" " * GAP)
-    return spans
+def _row(places: Sequence[tuple[Column, int]], cells: Sequence[Span | str], mark: str) -> list[Line]:
+    fitted = [_fitted(place, _text(cell), mark) for place, cell in zip(places, cells, strict=True)]
+    styles = [cell.style if isinstance(cell, Span) else "" for cell in cells]
+    lines: list[Line] = []
+    for texts in zip_longest(*fitted, fillvalue=""):
+        spans: list[Span | str] = []
+        for (column, columns), text, style in zip(places, texts, styles, strict=True):
+            padding = " " * (columns - width(text))
+            spans += [padding, Span(text, style)] if column.right else [Span(text, style), padding]
+            spans.append(" " * GAP)
+        lines.append(spans)
+    return lines
+
+
+def _fitted(place: tuple[Column, int], text: str, mark: str) -> list[str]:
+    """The lines of one cell."""
+    column, columns = place
+    broken = wrap([(text, "")], room=columns, hang=0) if column.wraps else [[(text, "")]]
+    return [cut("".join(piece for piece, _ in line), columns, mark) for line in broken]
 
 
 def _text(span: Span | str) -> str:

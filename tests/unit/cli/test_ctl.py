@@ -99,6 +99,27 @@ def test_tables_fit_the_terminal(
     assert max(len(line) for line in tables) <= columns
 
 
+LONG = "the total of this uplink is above what its driver reports, " * 5 + "and that is all"
+
+
+@pytest.mark.parametrize("columns", ["", "60", "100"])
+@pytest.mark.parametrize("words", ["status", "plan", "explain web"])
+def test_long_findings_are_broken_not_cut(
+    path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch, *, columns: str, words: str
+) -> None:
+    if columns:
+        monkeypatch.setenv("COLUMNS", columns)
+    answer = json.loads(call(path, capsys, *words.split(), "--json")[1])
+    finding = {"severity": "warning", "code": "c", "subject": "up0", "message": LONG, "hint": LONG}
+    place = answer["plans"][0] if words == "plan" else answer
+    place["findings"] = [finding]
+    with answering(sends(json_answer(answer))) as other:
+        code, out, _ = call(other, capsys, *words.split())
+    shown = out.partition("findings\n")[2]
+    assert (code, " ".join(shown.split()).count(LONG)) == (0, 2)
+    assert max(len(line) for line in shown.splitlines()) <= int(columns or 80)
+
+
 def test_a_daemon_that_has_only_started_is_shown(capsys: Captured) -> None:
     with running(SampleAgent(EMPTY)) as path:
         code, out, _ = call(path, capsys, "status")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -15,8 +16,9 @@ from netqos.cli.client import StatusClient
 from netqos.cli.commands import doctor as command
 from netqos.cli.ctl import main
 from netqos.cli.doctor import daemon, host, network, others
-from netqos.cli.doctor.check import Check, Host, Verdict, of_findings
+from netqos.cli.doctor.check import Check, Host, Verdict, of_findings, ok, warn
 from netqos.cli.local import NoSuchFile
+from netqos.cli.render import Screen
 from netqos.host.links import LinkReport
 from netqos.model.health import error, info, warning
 from netqos.model.ids import IfName
@@ -352,6 +354,20 @@ def test_the_doctor_runs_on_this_host_and_stumbles_over_nothing(
     assert not [one for one in answer["checks"] if "stumbled" in one["text"]]
     assert main(words) == code
     assert "versions" in capsys.readouterr().out
+
+
+def test_a_long_check_is_broken_beside_its_name() -> None:
+    out = io.StringIO()
+    checks = [
+        warn("daemon", "it is " + "very " * 30 + "slow", "see " + "what " * 30 + "it does"),
+        ok("rights", "all"),
+    ]
+    command.show(Screen(out=out, talk=out), checks)
+    *shown, last, _, _ = out.getvalue().splitlines()
+    assert last == "ok      rights  all"
+    assert max(map(len, shown)) <= 80
+    assert {line[:16].strip() for line in shown[1:]} == {""}
+    assert [line[16:20] for line in shown] == ["it i", "very", "very", "-> s", "   w", "   w"]
 
 
 def test_a_check_that_stumbles_hides_no_other() -> None:

@@ -45,6 +45,33 @@ def test_flexible_columns_give_way_when_it_is_narrow() -> None:
     ]
 
 
+def test_a_column_that_wraps_goes_on_below_instead_of_being_cut() -> None:
+    shown = screen(40)
+    columns = (
+        Column(head="name"),
+        Column(head="because", flexible=True, wraps=True),
+        Column(head="n", right=True),
+    )
+    shown.table(columns, [["web", Span("nobody enforces rules inside a pod", "warn"), "1"], ["db", "", "22"]])
+    assert text(shown).splitlines() == [
+        "NAME  BECAUSE                          N",
+        "web   nobody enforces rules inside a   1",
+        "      pod",
+        "db                                    22",
+    ]
+
+
+def test_a_long_sentence_is_broken_at_80_in_a_pipe_and_at_the_width_of_a_terminal() -> None:
+    sentence = " ".join(["word"] * 40)
+    for columns, most in ((None, 80), (60, 60), (120, 120)):
+        shown = screen(columns)
+        shown.prose("  ", Span("error", "bad"), "  ", sentence, hang=9)
+        lines = text(shown).splitlines()
+        assert most - 5 < max(map(len, lines)) <= most
+        assert " ".join(lines).split() == ["error", *["word"] * 40]
+        assert {line[:9] for line in lines[1:]} == {" " * 9}
+
+
 @given(
     st.lists(st.tuples(st.text(), st.text(max_size=10), st.text()), min_size=1, max_size=5),
     st.integers(45, 120),

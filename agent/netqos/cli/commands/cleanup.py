@@ -141,10 +141,10 @@ async def _sweep_one(backend: Backend, swept: Swept, *, dry_run: bool) -> None:
 
 def _show(screen: Screen, swept: Swept, *, dry_run: bool) -> None:
     told = _verdict(swept, dry_run=dry_run)
-    screen.line(Span(swept.backend, "head"), ": ", told)
+    screen.prose(Span(swept.backend, "head"), ": ", told, hang=2)
     for one in swept.operations:
         detail = f"  {one.detail}" if one.detail else ""
-        screen.line("  ", SIGNS[one.verb.value], f" {one.subject}", Span(detail, "dim"))
+        screen.prose("  ", SIGNS[one.verb.value], f" {one.subject}", Span(detail, "dim"), hang=6)
     for failure in swept.failures:
         screen.say(f"{swept.backend}: {failure.operation.subject}: {failure.message} ({failure.code})")
     if not swept.is_clean:

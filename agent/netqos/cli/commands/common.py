@@ -50,9 +50,9 @@ def show_findings(screen: Screen, findings: Sequence[dict[str, Any]], *, head: s
     loudness = list(SEVERITY_STYLE)
     for one in sorted(findings, key=lambda found: loudness.index(found["severity"])):
         style = SEVERITY_STYLE[one["severity"]]
-        screen.line("  ", Span(one["severity"], style), "  ", one["subject"], ": ", one["message"])
+        screen.prose("  ", Span(one["severity"], style), "  ", one["subject"], ": ", one["message"], hang=11)
         if one["hint"]:
-            screen.line("           ", Span(f"-> {one['hint']}", "dim"))
+            screen.prose("           ", Span(f"-> {one['hint']}", "dim"), hang=14)
 
 
 def joined(parts: Sequence[Span | str], separator: str = ", ") -> list[Span | str]:

@@ -61,13 +61,13 @@ def _attempt(name: str, step: Callable[[], list[Check]]) -> list[Check]:
 
 
 def show(screen: Screen, checks: list[Check]) -> None:
-    """One line for each check, its next step below it."""
+    """One paragraph for each check, its next step below it."""
     width = max(len(one.name) for one in checks)
     for one in checks:
         verdict = Span(f"{one.verdict.value:7}", STYLES[one.verdict])
-        screen.line(verdict, f" {one.name:{width}}  {one.text}")
+        screen.prose(verdict, f" {one.name:{width}}  {one.text}", hang=width + 10)
         if one.hint:
-            screen.line(" " * (width + 10), Span(f"-> {one.hint}", "dim"))
+            screen.prose(" " * (width + 10), Span(f"-> {one.hint}", "dim"), hang=width + 13)
     totals = {verdict: sum(one.verdict is verdict for one in checks) for verdict in Verdict}
     screen.line()
     screen.line(", ".join(f"{number} {verdict.value}" for verdict, number in totals.items() if number))

@@ -17,13 +17,13 @@ CHOICES = (
     Column(head="verdict"),
     Column(head="input"),
     Column(head="value", flexible=True),
-    Column(head="because", flexible=True),
+    Column(head="because", flexible=True, wraps=True),
 )
 ENFORCED = (
     Column(head="what"),
     Column(head="direction"),
     Column(head="enforced"),
-    Column(head="because", flexible=True),
+    Column(head="because", flexible=True, wraps=True),
 )
 NOW = (
     Column(head="device"),
@@ -32,7 +32,7 @@ NOW = (
     Column(head="waits"),
     Column(head="guarantee", right=True),
     Column(head="ceiling", right=True),
-    Column(head="because", flexible=True),
+    Column(head="because", flexible=True, wraps=True),
 )
 COUNTERS = (
     Column(head="direction"),
@@ -66,8 +66,9 @@ def run(call: Call) -> int:
 def show(screen: Screen, answer: Json) -> None:
     """The explanation for people."""
     pod = answer["pod"]
-    screen.line(Span(full_name(pod), "head"), f"  {pod['level']}  uid {pod['uid']}")
-    screen.line(f"  addresses {', '.join(pod['addresses']) or 'none'}, cgroup {pod['cgroup'] or 'unknown'}")
+    screen.prose(Span(full_name(pod), "head"), f"  {pod['level']}  uid {pod['uid']}", hang=2)
+    addresses = ", ".join(pod["addresses"]) or "none"
+    screen.prose(f"  addresses {addresses}, cgroup {pod['cgroup'] or 'unknown'}", hang=4)
     if answer["override"] is not None:
         _show_override(screen, answer["override"])
     _section(screen, f"level {pod['level']} from {pod['level_source']}")
@@ -87,7 +88,7 @@ def _tables(screen: Screen, answer: Json) -> None:
         screen.table(RULES, [_rule(one) for one in answer["rules"]], indent=2)
     _section(screen, "enforcement")
     screen.table(ENFORCED, [_enforced(one) for one in answer["enforcement"]], indent=2)
-    screen.line("  ", Span(f"of {answer['scope']}", "dim"))
+    screen.prose("  ", Span(f"of {answer['scope']}", "dim"), hang=2)
     if answer["now"]:
         _section(screen, f"level {answer['pod']['level']} now")
         screen.table(NOW, [_now(one) for one in answer["now"]], indent=2)
@@ -98,13 +99,14 @@ def _tables(screen: Screen, answer: Json) -> None:
 
 def _section(screen: Screen, head: str) -> None:
     screen.line()
-    screen.line(Span(head, "head"))
+    screen.prose(Span(head, "head"), hang=2)
 
 
 def _show_override(screen: Screen, override: Json) -> None:
     reason = f": {override['reason']}" if override["reason"] else ""
     left = span(override["expires_in_s"])
-    screen.line("  ", Span(f"overridden for {left} more by uid {override['author_uid']}", "warn"), reason)
+    told = f"overridden for {left} more by uid {override['author_uid']}"
+    screen.prose("  ", Span(told, "warn"), reason, hang=4)
 
 
 def _choice(choice: Json) -> list[Span | str]:

@@ -18,7 +18,7 @@ COLUMNS = (
     Column(head="ingress", right=True),
     Column(head="left", right=True),
     Column(head="by uid", right=True),
-    Column(head="reason", flexible=True),
+    Column(head="reason", flexible=True, wraps=True),
 )
 
 
@@ -40,7 +40,8 @@ def limit(call: Call) -> int:
             if answer[f"{word}_bps"] is not None
         ]
         name = answer["pod"] or answer["uid"]
-        call.screen.line(Span(name, "head"), f": {', '.join(changes)} for {span(answer['expires_in_s'])}")
+        told = f": {', '.join(changes)} for {span(answer['expires_in_s'])}"
+        call.screen.prose(Span(name, "head"), told, hang=2)
     return DONE
 
 

@@ -33,7 +33,7 @@ def show_plan(screen: Screen, plan: Json) -> None:
     screen.line(Span(plan["backend"], "head"), f": {told}")
     for one in operations:
         detail = f"  {one['detail']}" if one["detail"] else ""
-        screen.line("  ", SIGNS[one["verb"]], f" {one['subject']}", Span(detail, "dim"))
+        screen.prose("  ", SIGNS[one["verb"]], f" {one['subject']}", Span(detail, "dim"), hang=6)
 
 
 def reconcile(call: Call) -> int:

@@ -16,7 +16,7 @@ COLUMNS = (
     Column(head="egress", right=True),
     Column(head="ingress", right=True),
     Column(head="level from", flexible=True),
-    Column(head="notes", flexible=True),
+    Column(head="notes", flexible=True, wraps=True),
 )
 
 

@@ -44,18 +44,16 @@ def run(call: Call) -> int:
 
 def show(screen: Screen, status: Json) -> None:
     """The status for people."""
-    screen.line(*headline(status))
+    screen.prose(*headline(status), hang=2)
     for way, direction in status["directions"].items():
         screen.line()
         show_direction(screen, way, direction)
     screen.line()
-    screen.line(
-        "sources   ", *joined([_source(name, one) for name, one in status["sources"].items()] or ["none"])
-    )
-    screen.line(
-        "backends  ", *joined([_backend(name, one) for name, one in status["backends"].items()] or ["none"])
-    )
-    screen.line("loop      ", _loop(status["loop"]))
+    sources = [_source(name, one) for name, one in status["sources"].items()]
+    screen.prose("sources   ", *joined(sources or ["none"]), hang=10)
+    made = [_backend(name, one) for name, one in status["backends"].items()]
+    screen.prose("backends  ", *joined(made or ["none"]), hang=10)
+    screen.prose("loop      ", _loop(status["loop"]), hang=10)
     backends = [one for backend in status["backends"].values() for one in backend["findings"]]
     show_findings(screen, [*status["findings"], *backends])
 
@@ -74,9 +72,9 @@ def show_direction(screen: Screen, way: str, direction: Json) -> None:
     contention = [Span(", contention", "warn")] if direction["contention"] else []
     devices = " on " + ", ".join(direction["devices"]) if direction["devices"] else ""
     total = f"total {rate(direction['total_bps'])} ({direction['total_source']}){devices}"
-    screen.line(Span(WORDS[way], "head"), f"  {total}", *contention)
+    screen.prose(Span(WORDS[way], "head"), f"  {total}", *contention, hang=2)
     if direction["not_enforced"]:
-        screen.line("  ", Span("not enforced", "warn"), f": {direction['not_enforced']}")
+        screen.prose("  ", Span("not enforced", "warn"), f": {direction['not_enforced']}", hang=4)
     by = ", ".join(direction["enforced_by"])
     rows = [_level(name, one, by) for name, one in direction["levels"].items()]
     screen.table(LEVELS, rows, indent=2)

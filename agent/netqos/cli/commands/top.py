@@ -125,13 +125,13 @@ def _draw(screen: Screen, text: str) -> None:
 
 def picture(screen: Screen, before: Reading | None, now: Reading, *, most_pods: int) -> None:
     """One picture."""
-    screen.line(*headline(now.status))
+    screen.prose(*headline(now.status), hang=2)
     for way, direction in now.status["directions"].items():
         screen.line()
         contention = [Span("  contention", "warn")] if direction["contention"] else []
         screen.line(Span(WORDS[way], "head"), f"  total {rate(direction['total_bps'])}", *contention)
         if direction["not_enforced"]:
-            screen.line("  ", Span("not enforced", "warn"), f": {direction['not_enforced']}")
+            screen.prose("  ", Span("not enforced", "warn"), f": {direction['not_enforced']}", hang=4)
         else:
             total = direction["total_bps"] or 0
             rows = [_level(screen, name, one, total) for name, one in direction["levels"].items()]
