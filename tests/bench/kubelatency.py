@@ -123,9 +123,12 @@ def _latencies(rig: Rig, kube: Kube) -> Iterator[Figure]:
         kube.annotate_pod(f"pod-{number}", {EGRESS: f"{20_001 + number}k"})
         return f"{20_001 + number}Kbit"
 
-    def create(number: int) -> str:
+    def bind(number: int) -> None:
+        kube.create_pod(f"new-{number}", phase=None)
+
+    def report(number: int) -> str:
         address = f"10.88.9.{number + 1}"
-        kube.create_pod(f"new-{number}", ips=[address])
+        kube.report_pod(f"new-{number}", ips=[address], phase="Running")
         return address
 
     def level(number: int) -> str:
@@ -135,7 +138,7 @@ def _latencies(rig: Rig, kube: Kube) -> Iterator[Figure]:
 
     try:
         yield from _figures("annotation patched to class changed", _sample(classes, annotate), (25, 100))
-        yield from _figures("pod created to classified", _sample(elements, create), (None, 100))
+        yield from _figures("pod has its address to classified", _sample(elements, report, bind), (None, 100))
         kube.create_slo({"resourceQOSStrategy": {"beClass": {"networkQOS": {"enable": True}}}})
         time.sleep(1)
         yield from _figures("NodeSLO patched to levels changed", _sample(classes, level), (None, 100))
@@ -144,13 +147,16 @@ def _latencies(rig: Rig, kube: Kube) -> Iterator[Figure]:
         elements.close()
 
 
-def _sample(heard: Heard, write: Callable[[int], str]) -> list[float]:
-    """Milliseconds, each from before the write was sent."""
+def _sample(
+    heard: Heard, write: Callable[[int], str], before: Callable[[int], None] = lambda _number: None
+) -> list[float]:
+    """Milliseconds, each from before the write was sent; what comes before it has a moment to settle."""
     found = []
     for number in range(SAMPLES):
+        before(number)
+        time.sleep(0.1)
         began_s = time.monotonic()
         found.append(1000 * (heard.wait(write(number)) - began_s))
-        time.sleep(0.05)
     return found
 
 

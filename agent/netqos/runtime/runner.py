@@ -17,7 +17,7 @@ from netqos.host.clock import Clock
 from netqos.model.desired import NOTHING, DesiredState
 from netqos.model.health import Finding, error
 from netqos.model.ids import PodUid
-from netqos.model.plan import ApplyResult, Failure, Operation, Plan, Verb
+from netqos.model.plan import ApplyResult, Failure, ObservedState, Operation, Plan, Verb
 from netqos.model.traffic import Unit
 from netqos.observe.logs import get_logger
 from netqos.observe.view import BackendView
@@ -42,6 +42,7 @@ class BackendRunner:
         self._backoff = RepairBackoff()
         self._capabilities: Capabilities | None = None
         self._settled: DesiredState | None = None
+        self._observed: ObservedState | None = None
         self._result: ApplyResult | None = None
         self._applied_s: float | None = None
         self._plan_findings: tuple[Finding, ...] = ()
@@ -98,12 +99,14 @@ class BackendRunner:
 
     async def reconcile(self, desired: DesiredState) -> ApplyResult:
         """Bring the backend to `desired`; the result says what was written and what failed."""
+        if self._look_again or desired == self._settled:
+            self._observed = None
         self._look_again = False
         try:
             async with asyncio.timeout(DEADLINE_S):
                 result = await self._converge(desired)
         except Exception as problem:  # noqa: BLE001 a plugin's border, as above
-            self._settled = None
+            self._settled = self._observed = None
             return self._fail("reconcile", problem)
         self._problem = None
         self._result = result
@@ -114,7 +117,10 @@ class BackendRunner:
         async with asyncio.timeout(DEADLINE_S):
             if not await self._probe():
                 return Plan(backend=self.backend.name, findings=self._findings())
-            return self.backend.plan(desired, await self.backend.observe())
+            observed = await self._observe()
+            # What was met now is no drift any more in the backend's eyes: the next pass must not take it for settled.
+            self._look_again = True
+            return self.backend.plan(desired, observed)
 
     async def counters(self) -> Mapping[PodUid, tuple[LeafCounters, ...]]:
         """Per-pod counters, empty when the backend cannot give any."""
@@ -146,7 +152,9 @@ class BackendRunner:
     async def _converge(self, desired: DesiredState) -> ApplyResult:
         if not await self._probe():
             return ApplyResult()
-        plan = await self._next_plan(desired)
+        known = self._observed
+        is_known = known is not None and self._settled is not None and await self.backend.is_untouched()
+        plan = self._next_plan(desired, known if known is not None and is_known else await self._observe())
         if plan and desired == self._settled:
             self._note_repairs(plan)
         applied = 0
@@ -156,7 +164,7 @@ class BackendRunner:
                 break
             result = await self._apply(plan)
             applied, failures = applied + result.applied, result.failures
-            plan = await self._next_plan(desired)
+            plan = self._next_plan(desired, await self._observe())
         if plan and not failures:
             failures = (_not_settling(plan),)
         self._settle(desired, ok=not failures)
@@ -167,9 +175,14 @@ class BackendRunner:
             self._capabilities = await self.backend.probe()
         return self.is_available
 
-    async def _next_plan(self, desired: DesiredState) -> Plan:
-        """What is left to do, read back from the backend, without what others fight over."""
-        plan = self.backend.plan(desired, await self.backend.observe())
+    async def _observe(self) -> ObservedState:
+        """Read back; kept for the next pass, which need not read it again where nobody touched anything."""
+        self._observed = await self.backend.observe()
+        return self._observed
+
+    def _next_plan(self, desired: DesiredState, observed: ObservedState) -> Plan:
+        """What is left to do, without what others fight over."""
+        plan = self.backend.plan(desired, observed)
         self._plan_findings = plan.findings
         return self._without_fights(plan)
 
