@@ -25,11 +25,20 @@ import h11
 from netqos.testing.certificates import make_certificate
 from netqos.testing.faulthttp import Desk, HttpRelay, Upstream
 from netqos.testing.faultreplies import Reply, Request, Rule
-from netqos.testing.faultwire import Filterable, Trouble, Wire, attach_drop_all, detach_drop_all, pass_through
+from netqos.testing.faultwire import (
+    Filterable,
+    Trouble,
+    Wire,
+    attach_drop_all,
+    detach_drop_all,
+    pass_through,
+    unacknowledged_bytes,
+)
 
 T = TypeVar("T")
 
 CALL_TIMEOUT_S = 10.0
+ACKNOWLEDGING_S = 1.0
 
 _log = logging.getLogger(__name__)
 _numbers = itertools.count(1)
@@ -238,7 +247,11 @@ class FaultProxy:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _lose(self) -> None:
+        """What is under way arrives first: our kernel would repeat it, and each repetition is a sign of life."""
         self._trouble.passing.clear()
+        end_s = self._loop.time() + ACKNOWLEDGING_S
+        while self._loop.time() < end_s and any(unacknowledged_bytes(wire.socket) for wire in self._wires):
+            await asyncio.sleep(0.005)  # noqa: ASYNC110 - the kernel tells nobody of an acknowledgement
         for sock in self._sockets():
             attach_drop_all(sock)
 

@@ -5,8 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ctypes
+import fcntl
 import socket
 import struct
+import sys
+import termios
 from asyncio.trsock import TransportSocket
 from dataclasses import dataclass, field
 from typing import NoReturn, TypeAlias
@@ -40,6 +43,14 @@ def detach_drop_all(sock: Filterable) -> None:
     """The opposite; no error where nothing is attached. What was lost meanwhile comes again by retransmission."""
     with contextlib.suppress(OSError):
         sock.setsockopt(socket.SOL_SOCKET, SO_DETACH_FILTER, 0)
+
+
+def unacknowledged_bytes(sock: Filterable) -> int:
+    """What was sent and is not acknowledged (SIOCOUTQ of tcp(7)); 0 for a socket that is closed."""
+    if sock.fileno() < 0:
+        return 0
+    answer = fcntl.ioctl(sock.fileno(), termios.TIOCOUTQ, bytes(4))
+    return int.from_bytes(answer, sys.byteorder)
 
 
 @dataclass(slots=True)

@@ -17,6 +17,7 @@ import pytest
 
 from netqos.testing.faultproxy import FaultProxy
 from netqos.testing.faultreplies import Body, CutBody, HalfBody, HangUp, NoAnswer, Silence, gone, status
+from netqos.testing.faultwire import unacknowledged_bytes
 
 LIST = b'{"kind": "PodList", "items": [{"metadata": {"name": "a"}}, {"metadata": {"name": "b"}}]}'
 TIMEOUT_S = 5.0
@@ -333,6 +334,18 @@ def test_a_black_hole_is_noticed_by_a_kernel_that_was_told_to_look(pipe: FaultPr
         with pytest.raises(TimeoutError) as told:
             sock.recv(1)
     assert told.value.errno == errno.ETIMEDOUT  # by the kernel, and not by the timeout of Python
+
+
+def test_a_black_hole_repeats_nothing_of_what_was_under_way(proxy: FaultProxy) -> None:
+    client = connect(proxy)
+    client.request("GET", "/stream")
+    response = client.getresponse()
+    assert response.readline() == b"event 0\n"
+    proxy.blackhole()
+    (wire,) = proxy._wires
+    assert unacknowledged_bytes(wire.socket) == 0
+    client.close()
+    Handler.gate.release()
 
 
 def test_a_black_hole_holds_back_what_the_server_says(proxy: FaultProxy) -> None:
