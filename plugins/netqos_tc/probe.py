@@ -23,7 +23,7 @@ from netqos_tc import classify, netmsg, numbers, wire
 from netqos_tc.layout import Facilities
 from netqos_tc.netlink import Channel, Refused
 from netqos_tc.netmsg import Request
-from netqos_tc.spec import ClassSpec, LeafQueueSpec
+from netqos_tc.spec import ClassSpec, LeafQueueSpec, TableSpec
 from netqos_tc.tree import CONTROL_FILTERS, ROOT_SPEC
 
 _CLONE_NEWNET: Final = 0x40000000  # include/uapi/linux/sched.h
@@ -49,10 +49,15 @@ class Trials:
     u32: Answer
 
 
-def probe(route: Channel, nft: Callable[[], NftRunner]) -> tuple[Capabilities, Facilities]:
-    """What the backend can do here; nothing outlives the call."""
+def probe(
+    route: Channel, nft: Callable[[], NftRunner], *, table: TableSpec | None = None
+) -> tuple[Capabilities, Facilities]:
+    """What the backend can do here; nothing outlives the call.
+
+    `table` is our table where it is there: a whole one proves what nft can do, so that a restart writes nothing.
+    """
     trials = try_kernel(route)
-    cgroups, nft_findings = _try_nft(nft)
+    cgroups, nft_findings = _proven(table) or _try_nft(nft)
     findings = (*_kernel_findings(trials), *nft_findings)
     is_available = Answer.NO not in {trials.may_write, trials.htb, trials.bfifo} and cgroups is not None
     capabilities = Capabilities(
@@ -135,6 +140,11 @@ def _in_new_namespace(work: Callable[[], dict[str, Answer]]) -> dict[str, Answer
     thread.start()
     thread.join()
     return results[0] if results else None
+
+
+def _proven(table: TableSpec | None) -> tuple[bool | None, tuple[Finding, ...]] | None:
+    """What a table that was made before proves. One without cgroups may be from an older kernel: that is tried anew."""
+    return (True, ()) if table == classify.table_spec(cgroups=True) else None
 
 
 def _try_nft(nft: Callable[[], NftRunner]) -> tuple[bool | None, tuple[Finding, ...]]:

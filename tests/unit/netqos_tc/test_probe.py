@@ -15,6 +15,7 @@ from netqos.errors import NetqosError, Rejected, Unsupported
 from netqos.host.files import AtomicFiles
 from netqos.model.levels import Direction
 from netqos.testing.filehosts import FolderHarness
+from netqos_tc import classify
 from netqos_tc import probe as probing
 from netqos_tc.backend import TcBackend
 from netqos_tc.layout import Facilities
@@ -115,6 +116,23 @@ def test_what_is_missing(
     wanted: tuple[bool, Facilities, set[str]],
 ) -> None:
     assert probed(channel, nft, aside) == wanted
+
+
+@pytest.mark.parametrize(("cgroups", "asks"), [(True, False), (False, True)])
+def test_a_whole_table_of_ours_proves_what_nft_can_do(*, cgroups: bool, asks: bool) -> None:
+    asked = []
+
+    def make_nft() -> FakeNft:
+        asked.append(1)
+        return FakeNft()
+
+    with mock.patch.object(probing, "_in_new_namespace", return_value=ALL):
+        capabilities, facilities = probe(
+            RefusingChannel(),  # type: ignore[arg-type]  # has what is called
+            make_nft,
+            table=classify.table_spec(cgroups=cgroups),
+        )
+    assert (capabilities.available, facilities.cgroups, bool(asked)) == (True, True, asks)
 
 
 def test_a_namespace_that_may_not_be_made_tells_nothing() -> None:
