@@ -6,18 +6,15 @@ change stays as it was at the start, and a finding names it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from netqos.errors import Rejected
-from netqos.model.health import Finding, error, warning
+from netqos.model.health import Finding, warning
 from netqos.model.inputs import Freshness, SourceState
-from netqos.settings.problems import InvalidConfiguration
 from netqos.settings.values import Settings
 from netqos.sources.base import Snapshot
-from netqos.sources.configfiles import Documents, Unreadable
-
-Parse = Callable[[Sequence[tuple[str, str]]], Settings]
+from netqos.sources.configfiles import Documents
+from netqos.sources.reading import Parse, Reading, findings_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,16 +23,6 @@ class Configuration:
 
     settings: Settings
     documents: Documents
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
-    """One reading of the files: their texts and settings, or `problem`. `findings` are about the reading itself."""
-
-    documents: Documents = ()
-    settings: Settings | None = None
-    problem: Rejected | None = None
-    findings: tuple[Finding, ...] = ()
 
 
 class Acceptance:
@@ -115,25 +102,6 @@ def keep_started(started: Settings, newer: Settings) -> tuple[Settings, tuple[st
         "kubernetes": (newer.kubernetes, kept.kubernetes),
     }
     return kept, tuple(key for key, (asked, given) in pairs.items() if asked != given)
-
-
-def findings_of(problem: Rejected) -> tuple[Finding, ...]:
-    """Every problem of a refused reading as a finding with its place."""
-    match problem:
-        case Unreadable():
-            return problem.findings
-        case InvalidConfiguration():
-            return tuple(
-                error(
-                    "configuration-invalid",
-                    f"{one.file} line {one.line}",
-                    f"{one.path}: {one.message}" if one.path else one.message,
-                    hint=one.hint,
-                )
-                for one in problem.located
-            )
-        case _:
-            return (error("configuration-invalid", problem.subject, problem.message, hint=problem.hint),)
 
 
 def _restart_needed(name: str, changed: tuple[str, ...]) -> Finding:

@@ -7,7 +7,6 @@ two readings agree. What the texts mean is `netqos.settings.file`'s business.
 
 from __future__ import annotations
 
-import errno
 import os
 import stat
 from collections.abc import Iterable, Iterator
@@ -15,9 +14,8 @@ from pathlib import Path
 
 from netqos.errors import Rejected
 from netqos.model.health import Finding, error
-
-MOST_BYTES = 2**20
-FOLDER = "conf.d"
+from netqos.sources import refusals
+from netqos.sources.refusals import FOLDER, MOST_BYTES
 
 _READINGS = 5
 
@@ -26,17 +24,22 @@ Documents = tuple[tuple[str, str], ...]
 
 
 class Unreadable(Rejected):
-    """The files could not be read as a whole; `findings` tells every one of them."""
+    """The files could not be read as a whole; `findings` tells every one of them, `documents` are the others."""
 
-    def __init__(self, findings: Iterable[Finding]) -> None:
-        """One finding for each file."""
+    def __init__(
+        self, findings: Iterable[Finding], *, problems: Iterable[str] = (), documents: Documents = ()
+    ) -> None:
+        """At least one finding; `problems` are their texts where these are not simply the findings' words."""
         self.findings = tuple(findings)
-        problems = tuple(f"{one.subject}: {one.message}" for one in self.findings)
-        super().__init__("; ".join(problems), hint=self.findings[0].hint, problems=problems)
+        self.documents = documents
+        told = tuple(problems) or tuple(map(_words, self.findings))
+        message = "; ".join(f"{one.subject}: {one.message}" for one in self.findings)
+        super().__init__(message, hint=self.findings[0].hint, problems=told)
 
 
 def read_documents(path: Path) -> Documents:
     """All texts, as they were together at one moment; raises `Unreadable`."""
+    path = path.absolute()
     before = _read_all(path)
     for _ in range(_READINGS):
         again = _read_all(path)
@@ -44,7 +47,7 @@ def read_documents(path: Path) -> Documents:
             return again
         before = again
     message = f"the files changed during each of {_READINGS} readings"
-    raise Unreadable([error("configuration-unsteady", path.name, message, hint="it is read again")])
+    raise Unreadable([error("configuration-unsteady", str(path), message, hint="it is read again")])
 
 
 def watched_folders(path: Path) -> tuple[Path, ...]:
@@ -60,102 +63,81 @@ def watched_folders(path: Path) -> tuple[Path, ...]:
     return tuple(found)
 
 
+def ignored_files(path: Path) -> tuple[Finding, ...]:
+    """Files in conf.d that look as if they were meant, but have names that are not read."""
+    names = _names_in(path.absolute().parent / FOLDER, [])
+    return tuple(refusals.ignored(place) for place in names if _looks_meant(place) and place.is_file())
+
+
 def _read_all(path: Path) -> Documents:
     texts: list[tuple[str, str]] = []
     findings: list[Finding] = []
-    for name, place in [(path.name, path), *_more_files(path.parent / FOLDER, findings)]:
+    more = [place for place in _names_in(path.parent / FOLDER, findings) if _is_meant(place)]
+    for name, place in [(path.name, path), *((f"{FOLDER}/{place.name}", place) for place in more)]:
         found = _read_text(name, place)
         if isinstance(found, Finding):
             findings.append(found)
         else:
             texts.append((name, found))
     if findings:
-        raise Unreadable(findings)
+        raise Unreadable(findings, documents=tuple(texts))
     return tuple(texts)
 
 
-def _more_files(folder: Path, findings: list[Finding]) -> list[tuple[str, Path]]:
+def _names_in(folder: Path, findings: list[Finding]) -> list[Path]:
+    """What is in conf.d by name; nothing where there is none, nor a folder that it could be in."""
     try:
-        names = sorted(entry.name for entry in folder.iterdir())
+        return sorted(folder.iterdir(), key=lambda place: place.name)
     except FileNotFoundError:
         return []
+    except NotADirectoryError:
+        if folder.parent.is_dir():
+            findings.append(refusals.no_folder(folder))
     except OSError as problem:
-        findings.append(_refused(FOLDER, problem))
-        return []
-    return [(f"{FOLDER}/{name}", folder / name) for name in names if _is_meant(name)]
+        findings.append(refusals.refused(folder, problem))
+    return []
 
 
-def _is_meant(name: str) -> bool:
+def _is_meant(place: Path) -> bool:
     """Hidden names are those of editors and of mounted volumes."""
-    return name.endswith(".yaml") and not name.startswith(".")
+    return place.name.endswith(".yaml") and not place.name.startswith(".")
 
 
-def _read_text(name: str, path: Path) -> str | Finding:
+def _looks_meant(place: Path) -> bool:
+    is_like = place.suffix.lower() in {".yaml", ".yml", ".json", ".conf"}
+    return is_like and not place.name.startswith(".") and not _is_meant(place)
+
+
+def _read_text(name: str, place: Path) -> str | Finding:
     try:
-        content = _read_bytes(path)
-    except OSError as problem:
-        return _refused(name, problem)
+        content = _read_bytes(place)
+    except (OSError, refusals.NotAFile) as problem:
+        return refusals.refused(place, problem)
     if len(content) > MOST_BYTES:
-        return error(
-            "configuration-too-large",
-            name,
-            f"more than {MOST_BYTES} bytes",
-            hint="split it, or see what it is",
-        )
+        return refusals.too_large(place)
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as problem:
-        line = content.count(b"\n", 0, problem.start) + 1
-        return error(
-            "configuration-not-text",
-            f"{name} line {line}",
-            f"byte 0x{content[problem.start]:02x} is no UTF-8",
-            hint="save the file as UTF-8",
-        )
-    if not text.strip():
-        return error(
-            "configuration-empty",
-            f"{name} line 1",
-            "the file is empty, as a file is that is being written",
-            hint="write {} for a file that says nothing, or remove it from conf.d",
-        )
-    return text
+        return refusals.not_text(name, content, problem)
+    return text if text.strip() else refusals.empty(name)
 
 
 def _read_bytes(path: Path) -> bytes:
-    """At most a little more than `MOST_BYTES`; OSError also for what is no regular file."""
+    """At most a little more than `MOST_BYTES`; `NotAFile` for what is no regular file."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
     try:
-        kind = os.fstat(descriptor).st_mode
-        if not stat.S_ISREG(kind):
-            raise OSError(errno.EISDIR if stat.S_ISDIR(kind) else errno.EINVAL, "not a regular file")
+        mode = os.fstat(descriptor).st_mode
+        if not stat.S_ISREG(mode):
+            raise refusals.NotAFile(mode)
         with os.fdopen(descriptor, "rb", closefd=False) as file:
             return file.read(MOST_BYTES + 1)
     finally:
         os.close(descriptor)
 
 
-def _refused(name: str, problem: OSError) -> Finding:
-    match problem.errno:
-        case errno.ENOENT | errno.ENOTDIR:
-            return error(
-                "configuration-missing", name, "there is no such file", hint="create it, or name another"
-            )
-        case errno.EISDIR | errno.EINVAL | errno.ENXIO | errno.ENODEV:
-            return error(
-                "configuration-not-a-file", name, "not a regular file", hint="put a file in its place"
-            )
-        case errno.ELOOP:
-            return error(
-                "configuration-not-a-file", name, "its links lead in a circle", hint="correct the links"
-            )
-        case _:
-            return error(
-                "configuration-unreadable",
-                name,
-                f"it cannot be read: {problem.strerror}",
-                hint="let the user that netqosd runs as read it",
-            )
+def _words(finding: Finding) -> str:
+    text = f"{finding.subject}: {finding.message}"
+    return f"{text} ({finding.hint})" if finding.hint else text
 
 
 def _folders_of(place: Path) -> Iterator[Path]:

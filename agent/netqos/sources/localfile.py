@@ -16,14 +16,14 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from netqos.errors import Rejected
 from netqos.host.clock import Clock
 from netqos.model.health import Finding, error, info
 from netqos.model.inputs import SourceState
 from netqos.settings.file import parse_documents
-from netqos.sources.acceptance import Acceptance, Configuration, Parse, Reading
+from netqos.sources.acceptance import Acceptance, Configuration
 from netqos.sources.base import Snapshot
-from netqos.sources.configfiles import Documents, Unreadable, read_documents, watched_folders
+from netqos.sources.configfiles import Documents, Unreadable, watched_folders
+from netqos.sources.reading import Parse, Reader, Reading
 from netqos.sources.watching import FolderWatch, Watch
 
 T = TypeVar("T")
@@ -60,12 +60,12 @@ class LocalFile:
         """`remembered` are the texts accepted before the restart, which stand in for files that are broken at it."""
         self._path = path.absolute()
         self._clock = clock
-        self._parse = parse
+        self._reader = Reader(self._path, parse)
+        self._is_watched = True
         self._pace = pace or Pace()
         self._make_watch = watch
-        self._acceptance = Acceptance(path.name, parse=parse, remembered=remembered)
+        self._acceptance = Acceptance(self._path.name, parse=parse, remembered=remembered)
         self._event = asyncio.Event()
-        self._last = Reading()
         self._pending: asyncio.Future[Reading] | None = None
 
     @property
@@ -96,7 +96,7 @@ class LocalFile:
                 if snapshot != newest:
                     newest = snapshot
                     yield snapshot
-                await self._rest(self._pace.poll_s if reading.findings else self._pace.recheck_s)
+                await self._rest(self._pace.recheck_s if self._is_watched else self._pace.poll_s)
         finally:
             watch.close()
 
@@ -112,20 +112,10 @@ class LocalFile:
 
     def _read(self, watch: Watch) -> Reading:
         refusal = watch.follow(watched_folders(self._path))
-        findings = (_unwatched(self._path.name, refusal, self._pace.poll_s),) if refusal else ()
-        try:
-            documents = read_documents(self._path)
-        except Rejected as problem:
-            return Reading(problem=problem, findings=findings)
-        if documents != self._last.documents:
-            self._last = self._parse_texts(documents)
-        return replace(self._last, findings=findings)
-
-    def _parse_texts(self, documents: Documents) -> Reading:
-        try:
-            return Reading(documents=documents, settings=self._parse(documents))
-        except Rejected as problem:
-            return Reading(documents=documents, problem=problem)
+        self._is_watched = not refusal
+        reading = self._reader.read()
+        unwatched = () if self._is_watched else (_unwatched(self._path.name, refusal, self._pace.poll_s),)
+        return replace(reading, findings=(*unwatched, *reading.findings))
 
     async def _rest(self, longest_s: float) -> None:
         """Until something happened and it is quiet again, or for so long."""

@@ -11,9 +11,10 @@ from netqos.model.inputs import Freshness, SourceState
 from netqos.settings.file import parse_documents
 from netqos.settings.problems import InvalidConfiguration
 from netqos.settings.values import KubernetesSettings, PathSettings, Settings, Toggle
-from netqos.sources.acceptance import Acceptance, Configuration, Reading, findings_of, keep_started
+from netqos.sources.acceptance import Acceptance, Configuration, keep_started
 from netqos.sources.base import Snapshot
 from netqos.sources.configfiles import Documents, Unreadable
+from netqos.sources.reading import Reading, findings_of
 
 GOOD: Documents = (("netqos.yaml", "onExit: restore\n"),)
 OTHER: Documents = (("netqos.yaml", "onExit: keep\n"),)

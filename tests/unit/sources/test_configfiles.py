@@ -1,13 +1,16 @@
 from __future__ import annotations
 
 import os
+import socket
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from netqos.model.health import Severity
 from netqos.sources import configfiles
-from netqos.sources.configfiles import MOST_BYTES, Unreadable, read_documents, watched_folders
+from netqos.sources.configfiles import Unreadable, ignored_files, read_documents, watched_folders
+from netqos.sources.refusals import MOST_BYTES
 
 
 @pytest.fixture
@@ -22,6 +25,7 @@ def refusals(main: Path) -> list[tuple[str, str]]:
     with pytest.raises(Unreadable) as caught:
         read_documents(main)
     assert len(caught.value.problems) == len(caught.value.findings)
+    assert all(one.hint for one in caught.value.findings)
     return [(one.code, one.subject) for one in caught.value.findings]
 
 
@@ -56,6 +60,12 @@ def _fifo(path: Path) -> None:
 def _device(path: Path) -> None:
     path.unlink()
     path.symlink_to("/dev/null")
+
+
+def _socket(path: Path) -> None:
+    path.unlink()
+    with socket.socket(socket.AF_UNIX) as one:
+        one.bind(str(path))
 
 
 def _circle(path: Path) -> None:
@@ -100,16 +110,77 @@ def test_what_is_no_text_file_is_told_at_once(
     other.parent.mkdir()
     other.write_text("{}\n")
     break_it(other)
-    assert refusals(main) == [(code, f"conf.d/10-a.yaml{place}")]
+    where = f"conf.d/10-a.yaml{place}" if place else str(other)
+    assert refusals(main) == [(code, where)]
     break_it(main)
-    assert refusals(main) == [(code, f"netqos.yaml{place}"), (code, f"conf.d/10-a.yaml{place}")]
+    assert refusals(main) == [(code, f"netqos.yaml{place}" if place else str(main)), (code, where)]
+
+
+@pytest.mark.parametrize(
+    ("break_it", "words"),
+    [
+        (_folder, "is a folder; allowed: a regular file, or a link to one"),
+        (_fifo, "is a named pipe; allowed: a regular file"),
+        (_device, "is a character device; allowed: a regular file"),
+        (_socket, "is a socket, or a device that is not there; allowed: a regular file"),
+        (_circle, "its links lead in a circle; allowed: a regular file"),
+        (_dangling, "what it links to is not there; allowed: a regular file"),
+        (Path.unlink, "there is no such file; allowed: a regular file"),
+    ],
+)
+def test_a_refusal_says_what_is_there_what_is_allowed_and_what_to_do(
+    main: Path, break_it: Callable[[Path], None], words: str
+) -> None:
+    break_it(main)
+    with pytest.raises(Unreadable) as caught:
+        read_documents(main)
+    [told] = caught.value.problems
+    assert told.startswith(f"{main}: {words}")
+    assert "(" in told
+
+
+def test_an_empty_path_is_the_folder_that_one_is_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert refusals(Path()) == [("configuration-not-a-file", str(tmp_path))]
+
+
+def test_the_files_that_can_be_read_are_kept(main: Path) -> None:
+    folder = main.parent / "conf.d"
+    (folder / "10-a.yaml").mkdir(parents=True)
+    (folder / "20-b.yaml").write_text("log: {level: loud}\n")
+    with pytest.raises(Unreadable) as caught:
+        read_documents(main)
+    assert [name for name, _ in caught.value.documents] == ["netqos.yaml", "conf.d/20-b.yaml"]
+
+
+def test_files_that_look_meant_are_told(main: Path) -> None:
+    folder = main.parent / "conf.d"
+    assert ignored_files(main) == ()
+    folder.mkdir()
+    quiet = (
+        "10-a.yaml",
+        ".hid.yaml",
+        ".hid.yml",
+        "README",
+        "10-a.yaml~",
+        "10-a.yaml.off",
+        "10-a.yaml.rpmsave",
+    )
+    for name in (*quiet, "x.yml", "y.YAML", "z.json"):
+        (folder / name).write_text("{}\n")
+    (folder / "folder.yml").mkdir()
+    found = ignored_files(main)
+    assert [(one.code, one.severity, one.subject) for one in found] == [
+        ("configuration-ignored", Severity.INFO, str(folder / name)) for name in ("x.yml", "y.YAML", "z.json")
+    ]
+    assert "rename it to x.yaml" in found[0].hint
 
 
 def test_the_main_file_must_be_there_the_others_need_not(main: Path) -> None:
     (main.parent / "conf.d").mkdir()
     (main.parent / "conf.d/10-a.yaml").write_text("{}\n")
     main.unlink()
-    assert refusals(main) == [("configuration-missing", "netqos.yaml")]
+    assert refusals(main) == [("configuration-missing", str(main))]
 
 
 def test_permission_denied_is_told(main: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -117,12 +188,12 @@ def test_permission_denied_is_told(main: Path, monkeypatch: pytest.MonkeyPatch) 
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(os, "open", refuse)
-    assert refusals(main) == [("configuration-unreadable", "netqos.yaml")]
+    assert refusals(main) == [("configuration-unreadable", str(main))]
 
 
 def test_a_file_in_the_place_of_the_folder(main: Path) -> None:
     (main.parent / "conf.d").write_text("")
-    assert refusals(main) == [("configuration-missing", "conf.d")]
+    assert refusals(main) == [("configuration-not-a-folder", str(main.parent / "conf.d"))]
 
 
 def test_a_set_that_is_being_replaced_is_read_again(main: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -135,7 +206,11 @@ def test_a_set_that_is_being_replaced_is_read_again(main: Path, monkeypatch: pyt
 def test_a_set_that_never_holds_still_is_told(main: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     count = iter(range(100))
     monkeypatch.setattr(configfiles, "_read_all", lambda path: (("a", str(next(count))),))
-    assert refusals(main) == [("configuration-unsteady", "netqos.yaml")]
+    assert refusals(main) == [("configuration-unsteady", str(main))]
+
+
+def test_a_path_through_a_file_is_one_problem(main: Path) -> None:
+    assert refusals(main / "netqos.yaml") == [("configuration-missing", str(main / "netqos.yaml"))]
 
 
 def test_descriptors_do_not_leak(main: Path) -> None:
