@@ -250,10 +250,13 @@ class FaultProxy:
         """What is under way arrives first: our kernel would repeat it, and each repetition is a sign of life."""
         self._trouble.passing.clear()
         end_s = self._loop.time() + ACKNOWLEDGING_S
-        while self._loop.time() < end_s and any(unacknowledged_bytes(wire.socket) for wire in self._wires):
-            await asyncio.sleep(0.005)  # noqa: ASYNC110 - the kernel tells nobody of an acknowledgement
+        while self._is_under_way() and self._loop.time() < end_s:  # noqa: ASYNC110 - the kernel tells nobody of it
+            await asyncio.sleep(0.005)
         for sock in self._sockets():
             attach_drop_all(sock)
+
+    def _is_under_way(self) -> bool:
+        return any(unacknowledged_bytes(wire.socket) for wire in self._wires)
 
     async def _cut(self, after_bytes: int) -> None:
         self._trouble.cut_after_bytes = after_bytes

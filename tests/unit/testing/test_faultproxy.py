@@ -341,6 +341,10 @@ def test_a_black_hole_repeats_nothing_of_what_was_under_way(proxy: FaultProxy) -
     client.request("GET", "/stream")
     response = client.getresponse()
     assert response.readline() == b"event 0\n"
+    assert client.sock is not None
+    client.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 0)
+    Handler.gate.release()
+    assert response.readline() == b"event 1\n"
     proxy.blackhole()
     (wire,) = proxy._wires
     assert unacknowledged_bytes(wire.socket) == 0
