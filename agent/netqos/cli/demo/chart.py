@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from xml.sax.saxutils import escape
 
 from netqos.cli.demo.scenario import GREEDY
-from netqos.cli.demo.show import megabits
+from netqos.cli.demo.show import UNSTEADY, megabits
 from netqos.cli.demo.verdict import PhaseResult, Recording, Verdict
 from netqos.model.levels import Level
 
@@ -113,7 +113,7 @@ def _phases(verdict: Verdict, scale: _Scale) -> Iterable[str]:
 
 def _phase_note(phase: PhaseResult) -> str:
     if phase.settled_after_s is None:
-        return "not settled"
+        return UNSTEADY
     return f"settled in {phase.settled_after_s:.1f} s" if phase.settled_after_s else "settled at once"
 
 

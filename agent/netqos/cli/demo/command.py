@@ -19,8 +19,12 @@ from netqos.cli.demo.scenario import SHORTEST_S, Scenario, build_scenario
 from netqos.cli.demo.show import Screen, opening, table
 from netqos.cli.demo.stage import build_stage, require_tools
 from netqos.cli.demo.verdict import Recording, Verdict, as_json, judge
+from netqos.cli.render import reader_gone
+from netqos.cli.units import safe
+from netqos.cli.values import with_negative_values
 from netqos.errors import NetqosError, Rejected
 from netqos.model.quantities import parse_bandwidth
+from netqos.sources.configfiles import Unreadable, read_documents
 from netqos.testing.netns import reexec_in_user_namespace
 
 KEPT, BROKEN, USAGE, INTERRUPTED = 0, 1, 2, 130
@@ -30,10 +34,10 @@ LONGEST_S = 3600.0
 
 def main(argv: Sequence[str]) -> int:
     """Run the demo; 0: every promise was kept, 1: not, or it could not run, 2: wrong usage, 130: Ctrl-C."""
-    arguments = parser().parse_args(argv)
+    arguments = parser().parse_args(with_negative_values(argv))
     try:
         policy = _policy(arguments)
-    except (Rejected, OSError) as problem:
+    except Rejected as problem:
         _complain(problem)
         return USAGE
     try:
@@ -44,8 +48,13 @@ def main(argv: Sequence[str]) -> int:
     except KeyboardInterrupt:
         print("netqosctl demo: interrupted; everything is removed again", file=sys.stderr)
         return INTERRUPTED
-    except (NetqosError, OSError) as problem:
+    except BrokenPipeError:
+        return reader_gone()
+    except NetqosError as problem:
         _complain(problem)
+        return BROKEN
+    except OSError as problem:
+        _complain(_as_told(problem))
         return BROKEN
 
 
@@ -79,16 +88,24 @@ def _policy(arguments: argparse.Namespace) -> ShownPolicy:
     path: Path | None = arguments.policy
     if path is None:
         return own_policy(arguments.total)
-    return read_policy(path.read_text(encoding="utf-8"), str(path), arguments.total)
+    try:
+        _, text = read_documents(path)[0]  # what conf.d beside it adds is for a node
+    except Unreadable as problem:
+        hint = "name a configuration file of netqosd with --policy"
+        told = tuple(
+            f"{path if one.subject == path.name else one.subject}: {one.message}" for one in problem.findings
+        )
+        raise Rejected("cannot be read", subject=str(path), hint=hint, problems=told) from None
+    return read_policy(text, str(path), arguments.total)
 
 
 def _show(arguments: argparse.Namespace, policy: ShownPolicy) -> int:
     scenario = build_scenario(seconds=arguments.seconds, total_bps=policy.total_bps, bands=policy.bands)
     recording = _record(scenario, policy, to_stderr=arguments.json)
     verdict = judge(scenario, recording)
+    _print(verdict, as_document=arguments.json)
     if arguments.svg is not None:
         arguments.svg.write_text(draw(verdict, recording), encoding="utf-8")
-    _print(verdict, as_document=arguments.json)
     return KEPT if verdict.kept else BROKEN
 
 
@@ -103,7 +120,7 @@ def _record(scenario: Scenario, policy: ShownPolicy, *, to_stderr: bool) -> Reco
 
 
 def _print(verdict: Verdict, *, as_document: bool) -> None:
-    print(json.dumps(as_json(verdict), indent=2) if as_document else f"\n{table(verdict)}")
+    print(json.dumps(as_json(verdict), indent=2) if as_document else f"\n{table(verdict)}", flush=True)
 
 
 def _enter_namespace() -> None:
@@ -130,10 +147,23 @@ def _termination_as_interrupt() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _complain(problem: Exception) -> None:
+def _as_told(problem: OSError) -> NetqosError:
+    """What the system refused, in words: the picture or the answer cannot be written, or the stage cannot be built."""
+    reason = problem.strerror or str(problem)
+    if problem.filename is None:
+        return NetqosError(f"cannot go on: {reason}", hint="see whether there is room where the output goes")
+    return NetqosError(
+        reason, subject=str(problem.filename), hint="name another place, or see who may write there"
+    )
+
+
+def _complain(problem: NetqosError) -> None:
     details = problem.problems if isinstance(problem, Rejected) else ()
-    for line in details or (str(problem),):
-        print(f"netqosctl demo: {line}", file=sys.stderr)
+    where = f"{problem.subject}: " if problem.subject else ""
+    for line in details or (f"{where}{problem.message}",):
+        print(f"netqosctl demo: {safe(line)}", file=sys.stderr)
+    if problem.hint:
+        print(f"  {safe(problem.hint)}", file=sys.stderr)
 
 
 def _seconds(text: str) -> float:

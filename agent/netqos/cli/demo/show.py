@@ -123,6 +123,7 @@ _COLUMNS = (
     *("settled", "L0 request p50 / p99", "kept"),
 )
 _NUMBERS = slice(2, 6)
+UNSTEADY = "unsteady"
 
 
 def table(verdict: Verdict) -> str:
@@ -131,7 +132,7 @@ def table(verdict: Verdict) -> str:
     widths = [max(len(row[column]) for row in rows) for column in range(len(_COLUMNS))]
     lines = [_line(row, widths) for row in rows]
     rule = "  ".join("-" * width for width in widths)
-    return "\n".join([lines[0], rule, *lines[1:], "", _closing(verdict)])
+    return "\n".join([lines[0], rule, *lines[1:], "", *_notes(verdict), _closing(verdict)])
 
 
 def _line(row: Sequence[str], widths: Sequence[int]) -> str:
@@ -144,7 +145,7 @@ def _line(row: Sequence[str], widths: Sequence[int]) -> str:
 
 
 def _rows(phase: PhaseResult) -> list[tuple[str, ...]]:
-    settled = "never" if phase.settled_after_s is None else f"{phase.settled_after_s:.1f} s"
+    settled = UNSTEADY if phase.settled_after_s is None else f"{phase.settled_after_s:.1f} s"
     delays = phase.delays
     request = f"{delays.percentile_s(50) * 1000:.2f} / {delays.percentile_s(99) * 1000:.2f} ms"
     first = (phase.span.phase.title, settled, request)
@@ -159,6 +160,16 @@ def _rows(phase: PhaseResult) -> list[tuple[str, ...]]:
     return rows
 
 
+def _notes(verdict: Verdict) -> list[str]:
+    """What the word in the column `settled` means, where it is there: it is told, and nothing was promised about it."""
+    if all(phase.settled_after_s is not None for phase in verdict.phases):
+        return []
+    return [
+        f"{UNSTEADY}: to the phase's end a rate left its share by over 10% for a moment. How fast TCP takes what it is",
+        "offered is no promise of the node; a machine with much else to do shows it.",
+    ]
+
+
 def _closing(verdict: Verdict) -> str:
     broken = [
         f"{level.name} in {phase.span.phase.title!r}"
@@ -168,4 +179,4 @@ def _closing(verdict: Verdict) -> str:
     ]
     if broken:
         return f"Not every promise was kept: {', '.join(broken)}."
-    return "Every promise was kept in every second looked at."
+    return "Every promise was kept: guarantees and ceilings in every second, shares on average."

@@ -1,7 +1,7 @@
 """From what was recorded to whether the promises were kept. Pure.
 
 A guarantee holds in every second. Bandwidth that others leave is lent: that counts on average, since how fast a flow
-takes what it is offered is TCP's doing. A ceiling is never passed.
+takes what it is offered is TCP's doing. A ceiling is never passed. When a phase settled is told, and judged by nobody.
 
 A phase is judged from `GRACE_S` after its start: TCP needs a moment to find its new share, and how long it took is told
 apart (`settled_after_s`).
@@ -54,7 +54,7 @@ class LevelResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PhaseResult:
-    """One phase. `settled_after_s` None: some level left its 10 percent again until the end."""
+    """One phase. `settled_after_s` None: some level left its 10 percent again until the end; that breaks no promise."""
 
     span: Span
     levels: Mapping[Level, LevelResult]

@@ -53,8 +53,8 @@ def test_the_picture_tells_phases_levels_and_measured_rates() -> None:
         assert text in told
 
 
-def test_a_phase_that_never_settled_says_so() -> None:
-    assert texts(drawn(record(scale={(2, Level.L0): 1.3}))).count("not settled") == 1
+def test_a_phase_that_is_unsteady_says_so() -> None:
+    assert texts(drawn(record(scale={(2, Level.L0): 1.3}))).count("unsteady") == 1
 
 
 def test_numbers_of_levels_close_together_do_not_touch() -> None:

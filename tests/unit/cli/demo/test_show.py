@@ -72,7 +72,21 @@ def test_the_table_compares_promised_and_measured() -> None:
         *("0.0", "s", "0.10", "/", "0.10", "ms", "yes"),
     ]
     assert lines[4].split() == ["L2", "200.0", "200.0", "200.0", "200.0", "yes"]
-    assert lines[-1] == "Every promise was kept in every second looked at."
+    assert lines[-3:] == [
+        lines[-3],
+        "",
+        "Every promise was kept: guarantees and ceilings in every second, shares on average.",
+    ]
+
+
+def test_an_unsteady_phase_is_explained_beside_the_verdict_that_it_does_not_change() -> None:
+    verdict = judge(SCENARIO, record(scale={(2, Level.L0): 1.2}))
+    assert (verdict.kept, [phase.settled_after_s for phase in verdict.phases].count(None)) == (True, 1)
+    lines = table(verdict).splitlines()
+    assert sum("unsteady  " in line for line in lines) == 1
+    assert lines[-3].startswith("unsteady: to the phase's end a rate left its share by over 10%")
+    assert lines[-1].startswith("Every promise was kept:")
+    assert "never" not in "".join(lines)
 
 
 def test_the_table_names_what_was_broken() -> None:
