@@ -37,6 +37,10 @@ _PROBES = {
     "netem": ("NET_SCH_NETEM", f"{_VETH} && tc qdisc add dev probe0 root netem"),
     "clsact": ("NET_SCH_INGRESS", f"{_VETH} && tc qdisc add dev probe0 clsact"),
     "u32": ("NET_CLS_U32", f"{_HTB} && tc filter add dev probe0 parent 1: u32 match u32 0 0 flowid 1:1"),
+    "cls-bpf": (
+        "NET_CLS_BPF",
+        f"{_HTB} && tc filter add dev probe0 parent 1: protocol all bpf bytecode '1,6 0 0 4294967295,' flowid 1:1",
+    ),
     "nft": ("NF_TABLES_INET", "nft add table inet probe"),
     "nft-fib": (
         "NFT_FIB_INET",

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from netqos_tc import uapi
 from netqos_tc.netmsg import Message, attributes
-from netqos_tc.numbers import INNER, PARENT_ROOT, ROOT, minor_of
+from netqos_tc.numbers import INNER, MAJOR, PARENT_ROOT, ROOT, major_of, minor_of
 from netqos_tc.spec import ClassSpec, FilterSpec, LeafQueueSpec, U32Match
 
 
@@ -118,15 +118,19 @@ def read_queue(qdisc: Qdisc) -> LeafQueueSpec:
 
 
 def read_filter(message: Message) -> FilterSpec | None:
-    """A u32 filter; None for the entries that only hold others together, and other kinds."""
+    """A filter; None for the entries of u32 that only hold others together. Of another kind that is all we know."""
     *_rest, info = uapi.TCMSG.unpack_from(message.body)
     parts = attributes(message.body, uapi.TCMSG.size)
+    protocol = ((info & 0xFF) << 8) | ((info >> 8) & 0xFF)
+    kind = _text(parts.get(uapi.KIND, b""))
+    if kind != "u32":
+        return FilterSpec(kind=kind, protocol=protocol, matches=(), minor=0)
     options = attributes(parts.get(uapi.OPTIONS, b""))
-    if _text(parts.get(uapi.KIND, b"")) != "u32" or uapi.U32_SEL not in options:
+    if uapi.U32_SEL not in options:
         return None
     (target,) = struct.unpack_from("=I", options.get(uapi.U32_CLASSID, bytes(4)))
-    protocol = ((info & 0xFF) << 8) | ((info >> 8) & 0xFF)
-    return FilterSpec(protocol=protocol, matches=_read_matches(options[uapi.U32_SEL]), minor=minor_of(target))
+    minor = minor_of(target) if major_of(target) in (0, MAJOR) else 0
+    return FilterSpec(protocol=protocol, matches=_read_matches(options[uapi.U32_SEL]), minor=minor)
 
 
 def filter_preference(message: Message) -> int:
@@ -134,9 +138,10 @@ def filter_preference(message: Message) -> int:
     return int(uapi.TCMSG.unpack_from(message.body)[4] >> 16)
 
 
-def filter_kind(message: Message) -> str:
-    """The kind of a filter."""
-    return _text(attributes(message.body, uapi.TCMSG.size).get(uapi.KIND, b""))
+def filter_chain(message: Message) -> int:
+    """The chain of a filter of any kind; packets meet the first, 0, and go where its filters send them."""
+    chain = attributes(message.body, uapi.TCMSG.size).get(uapi.CHAIN)
+    return 0 if chain is None else int(struct.unpack("=I", chain)[0])
 
 
 def read_link(message: Message) -> Link:

@@ -75,8 +75,12 @@ class Auditor:
             if root is None:
                 return ifindex, None
             filters = [
-                (answers.filter_preference(message), answers.read_filter(message))
-                for message in self._route.dump(wire.dump_filters(ifindex))
+                (
+                    answers.filter_chain(message),
+                    answers.filter_preference(message),
+                    answers.read_filter(message),
+                )
+                for message in self._reader.filter_messages(ifindex)
             ]
             classes = [_config(message.body) for message in self._route.dump(wire.dump_classes(ifindex))]
         except RequestRefused as problem:

@@ -30,6 +30,7 @@ from netqos_tc.observed import TcObserved
 from netqos_tc.probe import probe
 from netqos_tc.reader import Inventory, Reader
 from netqos_tc.root import Root, from_document
+from netqos_tc.spec import TableKey, TableSpec
 from netqos_tc.writer import Tools, Writer, document_name
 
 DIRECT_SHOWN_S: Final = 60.0
@@ -70,7 +71,10 @@ class TcBackend:
         except Unsupported as problem:
             finding = error("no-netlink", f"backend {self.name}", problem.message, hint=problem.hint)
             return Capabilities(available=False, findings=(finding,))
-        capabilities, self._facilities = probe(kernel.route, self._nft)
+        table = kernel.reader.inventory().specs.get(TableKey())
+        capabilities, self._facilities = probe(
+            kernel.route, self._nft, table=table if isinstance(table, TableSpec) else None
+        )
         return capabilities
 
     async def observe(self) -> TcObserved:
@@ -83,7 +87,6 @@ class TcBackend:
         self._remembered = known | found.owners()
         self._seen = TcObserved(
             ours=cast("Mapping[Hashable, object]", found.specs),
-            foreign=found.foreign,
             roots=found.roots,
             names={ifindex: link.name for ifindex, link in found.links.items()},
             saved=self._saved(link.name for link in found.links.values()),

@@ -13,7 +13,7 @@ from typing import assert_never
 
 from netqos.engine.reconcile import Step, diff, safe_order
 from netqos.model.plan import Operation, Verb
-from netqos_tc import describe, numbers
+from netqos_tc import describe, numbers, strangers
 from netqos_tc.observed import TcObserved
 from netqos_tc.root import Root
 from netqos_tc.spec import (
@@ -22,6 +22,7 @@ from netqos_tc.spec import (
     ElementKey,
     ElementSpec,
     FilterKey,
+    FilterSpec,
     Key,
     QueueKey,
     RootKey,
@@ -137,7 +138,17 @@ def _deletes(deletes: Mapping[Key, Spec]) -> list[tuple[Key, Spec | None, Spec |
         or (isinstance(key, ElementKey) and not has_table_going)
         or (isinstance(key, ClassKey | FilterKey) and key.ifindex not in going)
     ]
+    kept.sort(key=lambda key: -_depth(key, deletes))
     return [(key, deletes[key], None) for key in kept]
+
+
+def _depth(key: Key, specs: Mapping[Key, Spec]) -> int:
+    """How many of the classes above an object are among these; HTB lets no class go before those below it."""
+    depth = 0
+    while isinstance(key, ClassKey) and isinstance(spec := specs.get(key), ClassSpec):
+        key = ClassKey(key.ifindex, numbers.minor_of(spec.parent))
+        depth += 1
+    return depth
 
 
 def _leaving(pairs: Iterable[tuple[Key, Spec | None, Spec | None]]) -> dict[int, tuple[Key, ...]]:
@@ -204,9 +215,15 @@ def _step(edit: Edit, cause: Edit, names: describe.Names) -> Step[Operation]:
 
 
 def _is_in_the_way(edit: Edit) -> bool:
-    """A class that somebody put under a leaf: while it is there the leaf has no queue. It goes before all else."""
+    """What goes before all else: a foreign filter, which leads packets astray and keeps the class it leads to, and a
+    class that somebody put under a leaf, which has no queue meanwhile.
+    """
     met = edit.before
-    if not isinstance(met, ClassSpec) or edit.after is not None:
+    if met is None or edit.after is not None:
+        return False
+    if isinstance(met, FilterSpec):
+        return strangers.is_strange(edit.key, met)
+    if not isinstance(met, ClassSpec):
         return False
     return numbers.minor_of(met.parent) not in {0, *numbers.INNER}
 

@@ -63,7 +63,9 @@ def subject(key: Key, names: Names) -> str:
         case QueueKey():
             return f"queue of class {numbers.text(class_id(key.minor))} on {names.device(key.ifindex)}"
         case FilterKey():
-            return f"filter {key.preference} on {names.device(key.ifindex)}"
+            chain = f" of chain {key.chain}" if key.chain else ""
+            place = f" of class {numbers.text(class_id(key.minor))}" if key.minor else ""
+            return f"filter {key.preference}{chain}{place} on {names.device(key.ifindex)}"
         case TableKey():
             return "table inet netqos"
         case ElementKey():
@@ -89,8 +91,8 @@ def change(
         if old.get(name) != value
     ]
     owner = names.leaf(key.minor) if isinstance(key, ClassKey | QueueKey) else ""
-    words = ", ".join(parts)
-    return f"{owner}: {words}" if owner and words else owner or words
+    words = ", ".join(parts) or "made again"
+    return f"{owner}: {words}" if owner else words
 
 
 def _table(before: Spec | None, after: Spec | None) -> str:

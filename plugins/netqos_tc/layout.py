@@ -15,7 +15,7 @@ from netqos.model.desired import DesiredPod, DesiredState, DesiredUplink
 from netqos.model.health import Finding, error, info, warning
 from netqos.model.levels import Direction, Level
 from netqos.model.quantities import format_bandwidth
-from netqos_tc import classify, numbers, owners
+from netqos_tc import classify, numbers, owners, strangers
 from netqos_tc.classify import owner_of
 from netqos_tc.observed import TcObserved
 from netqos_tc.options import Options
@@ -54,7 +54,7 @@ def lay_out(desired: DesiredState, observed: TcObserved, options: Options, facil
 
     While there is something to shape but no uplink is known (the default route is away), what is there stays.
     """
-    findings = _not_enforced(desired)
+    findings = [*_not_enforced(desired), *strangers.findings(observed)]
     uplinks = []
     for uplink in desired.uplinks:
         if not _is_needed(desired, uplink):
@@ -183,14 +183,12 @@ def _not_enforced(desired: DesiredState) -> list[Finding]:
     """What this backend leaves undone."""
     found = []
     limited = sum(pod.limits_bps.rx is not None for pod in desired.pods)
-    if desired.directions[Direction.RX].levels is not None or limited:
-        found.append(
-            warning(
-                "not-enforced-ingress",
-                "rx",
-                f"not enforced: ingress is not shaped in this version ({limited} workloads have a limit for it)",
-            )
-        )
+    text = "not enforced: ingress is not shaped in this version"
+    if limited:
+        who = "1 workload has a limit" if limited == 1 else f"{limited} workloads have limits"
+        found.append(warning("not-enforced-ingress", "rx", f"{text}, and {who} for it"))
+    elif desired.directions[Direction.RX].levels is not None:
+        found.append(info("not-enforced-ingress", "rx", text))
     found += [
         warning(
             "not-enforced-rules",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from netqos_tc import answers, classify, nfwire, numbers, wire
 from netqos_tc.answers import HtbClass, Link, Qdisc
@@ -17,6 +17,7 @@ from netqos_tc.spec import (
     ElementMap,
     ElementSpec,
     FilterKey,
+    FilterSpec,
     Key,
     QueueKey,
     RootKey,
@@ -26,9 +27,10 @@ from netqos_tc.spec import (
     TableKey,
     TableSpec,
 )
-from netqos_tc.tree import CONTROL_FILTERS
 
 _CLSACT = 0xFFFFFFF1
+FILTERED = (0, *sorted(numbers.INNER))
+"""The places in our tree, by minor, whose filters packets meet: the root, and classes that are not leaves."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -36,7 +38,6 @@ class Inventory:
     """What was read. `links` are the devices with a tree, `direct_packets` what their roots sent unshaped."""
 
     specs: dict[Key, Spec] = field(default_factory=dict)
-    foreign: dict[str, str] = field(default_factory=dict)
     roots: dict[int, Root] = field(default_factory=dict)
     links: dict[int, Link] = field(default_factory=dict)
     direct_packets: dict[int, int] = field(default_factory=dict)
@@ -118,31 +119,47 @@ class Reader:
         link = self.link(ifindex)
         if link is None:
             return
-        name = link.name
         found.links[ifindex] = link
         found.direct_packets[ifindex] = answers.read_direct_packets(root.options)
         found.specs[RootKey(ifindex)] = RootSpec(default_minor=answers.read_default_minor(root.options))
         for one in self.classes(ifindex):
-            if one.minor in numbers.FIXED or numbers.is_pod_minor(one.minor):
-                found.specs[ClassKey(ifindex, one.minor)] = one.spec
-            else:
-                text = numbers.text(numbers.class_id(one.minor))
-                found.foreign[f"class {text} on {name}"] = f"under {numbers.text(one.spec.parent)}"
+            found.specs[ClassKey(ifindex, one.minor)] = one.spec
         for qdisc in qdiscs:
             minor = numbers.minor_of(qdisc.parent)
             is_leafs = qdisc.ifindex == ifindex and numbers.major_of(qdisc.parent) == numbers.MAJOR
             if is_leafs and ClassKey(ifindex, minor) in found.specs and minor not in numbers.INNER:
                 found.specs[QueueKey(ifindex, minor)] = answers.read_queue(qdisc)
-        self._add_filters(found, ifindex, name)
+        minors = [key.minor for key in found.specs if isinstance(key, ClassKey) and key.ifindex == ifindex]
+        found.specs.update(self._filters(ifindex, minors))
 
-    def _add_filters(self, found: Inventory, ifindex: int, name: str) -> None:
-        for message in self._route.dump(wire.dump_filters(ifindex)):
-            preference = answers.filter_preference(message)
-            spec = answers.read_filter(message)
-            if preference not in CONTROL_FILTERS:
-                found.foreign[f"filter {preference} on {name}"] = answers.filter_kind(message)
-            elif spec is not None:
-                found.specs[FilterKey(ifindex, preference)] = spec
+    def _filters(self, ifindex: int, minors: Iterable[int]) -> dict[Key, Spec]:
+        """Whatever may send packets elsewhere in our tree: the first of each preference, with how many follow.
+
+        A filter on a leaf does nothing, but with a preference of ours it shows among ours: u32 lists what all places
+        in a tree have with one preference in each of them. Then the leaves are looked at too.
+        """
+        found = self._filters_on(ifindex, FILTERED)
+        if any(isinstance(spec, FilterSpec) and spec.more for spec in found.values()):
+            found |= self._filters_on(ifindex, [minor for minor in minors if minor not in FILTERED])
+        return dict(found)
+
+    def _filters_on(self, ifindex: int, minors: Iterable[int]) -> dict[Key, Spec]:
+        found: dict[Key, Spec] = {}
+        for minor in minors:
+            for message in self._route.dump(wire.dump_filters(ifindex, numbers.class_id(minor))):
+                chain, preference = answers.filter_chain(message), answers.filter_preference(message)
+                key = FilterKey(ifindex, preference, minor=minor, chain=chain)
+                spec, met = answers.read_filter(message), found.get(key)
+                if isinstance(met, FilterSpec) and spec is not None:
+                    found[key] = replace(met, more=met.more + 1)
+                elif spec is not None:
+                    found[key] = spec
+        return found
+
+    def filter_messages(self, ifindex: int) -> list[Message]:
+        """The raw messages of the filters on our root and our inner classes."""
+        places = map(numbers.class_id, FILTERED)
+        return [one for place in places for one in self._route.dump(wire.dump_filters(ifindex, place))]
 
     def _add_table(self, found: Inventory) -> None:
         maps = {nfwire.read_map_name(one) for one in self._dump_table(nfwire.dump_maps())}

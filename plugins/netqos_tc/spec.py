@@ -35,10 +35,12 @@ class QueueKey:
 
 @dataclass(frozen=True, slots=True, order=True)
 class FilterKey:
-    """A filter on our root, by its preference."""
+    """The filters of one preference in our tree; `minor` of the class on which they are, 0: on the root."""
 
     ifindex: int
     preference: int
+    minor: int = 0
+    chain: int = 0
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -118,11 +120,17 @@ class U32Match:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilterSpec:
-    """A u32 filter on our root: frames of `protocol` (an Ethernet protocol number) that match go to `minor`."""
+    """A u32 filter: frames of `protocol` (an Ethernet protocol number) that match go to `minor`.
+
+    Anything else with that preference is observed too: another `kind`, or `more` filters than one; nothing is known
+    of those but that they are there.
+    """
 
     protocol: int
     matches: tuple[U32Match, ...]
     minor: int
+    kind: str = "u32"
+    more: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

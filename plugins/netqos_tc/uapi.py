@@ -24,6 +24,7 @@ TCMSG: Final = struct.Struct("=B3xiIII")
 KIND: Final = 1
 OPTIONS: Final = 2
 STATS2: Final = 7
+CHAIN: Final = 11
 
 # TCA_HTB_*; struct tc_htb_opt is two of struct tc_ratespec and five numbers.
 HTB_PARMS: Final = 1

@@ -13,7 +13,7 @@ from typing import Final
 from netqos_tc import netmsg, uapi
 from netqos_tc.netmsg import Request, attribute, string
 from netqos_tc.numbers import PARENT_ROOT, ROOT, class_id
-from netqos_tc.spec import ClassSpec, FilterSpec, LeafQueueSpec, RootSpec
+from netqos_tc.spec import ClassSpec, FilterKey, FilterSpec, LeafQueueSpec, RootSpec
 
 _R2Q: Final = 10  # only for classes without a quantum, which we never make
 _MOST_32: Final = 2**32 - 1
@@ -102,9 +102,11 @@ def make_filter(ifindex: int, preference: int, spec: FilterSpec) -> Request:
     return Request(uapi.NEWTFILTER, netmsg.CREATE | netmsg.EXCLUSIVE, body)
 
 
-def delete_filter(ifindex: int, preference: int, protocol: int) -> Request:
-    """Delete all filters of one preference on our root."""
-    return Request(uapi.DELTFILTER, 0, tcmsg(ifindex, parent=ROOT, info=_filter_info(preference, protocol)))
+def delete_filter(key: FilterKey, protocol: int) -> Request:
+    """Delete all filters of one preference, whatever their kind."""
+    info = _filter_info(key.preference, protocol)
+    chain = attribute(uapi.CHAIN, struct.pack("=I", key.chain))
+    return Request(uapi.DELTFILTER, 0, tcmsg(key.ifindex, parent=class_id(key.minor), info=info) + chain)
 
 
 def dump_qdiscs() -> Request:

@@ -33,6 +33,7 @@ from netqos_tc.spec import (
     QueueKey,
     RootKey,
     RootSpec,
+    Spec,
     TableSpec,
 )
 from netqos_tc.standing import Standing
@@ -128,8 +129,8 @@ class Writer:
                 return [wire.delete_class(ifindex, minor)]
             case Edit(key=QueueKey(ifindex, minor), after=LeafQueueSpec() as spec):
                 return [wire.make_queue(ifindex, minor, spec)]
-            case Edit(key=FilterKey(ifindex, preference)):
-                return _filter_requests(edit, ifindex, preference)
+            case Edit(key=FilterKey() as key):
+                return _filter_requests(key, edit.before, edit.after)
             case _:
                 raise TypeError(f"no request for {edit.key} from {edit.before} to {edit.after}")
 
@@ -228,13 +229,12 @@ def _whole(outcome: Outcome, jobs: list[Job]) -> list[Job]:
     return [job for job in jobs if job.edit.key not in outcome.failed]
 
 
-def _filter_requests(edit: Edit, ifindex: int, preference: int) -> list[Request]:
-    before, after = edit.before, edit.after
+def _filter_requests(key: FilterKey, before: Spec | None, after: Spec | None) -> list[Request]:
     requests = []
     if isinstance(before, FilterSpec):
-        requests.append(wire.delete_filter(ifindex, preference, before.protocol))
+        requests.append(wire.delete_filter(key, before.protocol))
     if isinstance(after, FilterSpec):
-        requests.append(wire.make_filter(ifindex, preference, after))
+        requests.append(wire.make_filter(key.ifindex, key.preference, after))
     return requests
 
 

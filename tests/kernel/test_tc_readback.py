@@ -10,6 +10,7 @@ from pyroute2 import IPRoute
 
 from netqos.errors import Retryable
 from netqos.model.desired import DesiredPod, DesiredState
+from netqos.model.health import Severity
 from netqos.model.levels import PerLevel
 from netqos.testing import states
 from netqos.testing.harness import converge
@@ -21,6 +22,9 @@ from netqos_tc.spec import ClassKey, ClassSpec
 from tests.kernel.tchost import UPLINK, UPLINK_INDEX, UplinkHost
 
 pytestmark = pytest.mark.kernel("veth", "htb", "u32", "nft", "nft-fib", "nft-socket")
+
+
+DESIRED = states.node(uplinks=(UPLINK,))
 
 
 @pytest.fixture
@@ -142,6 +146,48 @@ DRIFTS = {
         tc class del dev up0 classid 4e51:12
         tc class add dev up0 parent 4e51: classid 4e51:12 htb rate 1mbit
     """,
+    "class and filter of others": """
+        tc class add dev up0 parent 4e51: classid 4e51:99 htb rate 1gbit
+        tc filter add dev up0 parent 4e51: protocol ip prio 50 u32 match u32 0 0 classid 4e51:99
+    """,
+    "classes of others in each other": """
+        tc class add dev up0 parent 4e51: classid 4e51:99 htb rate 1gbit
+        tc class add dev up0 parent 4e51:99 classid 4e51:9 htb rate 1gbit
+        tc class add dev up0 parent 4e51:9 classid 4e51:999 htb rate 1gbit
+        tc class add dev up0 parent 4e51:12 classid 4e51:98 htb rate 1gbit
+        tc qdisc add dev up0 parent 4e51:999 handle 9: htb default 1
+        tc class add dev up0 parent 9: classid 9:1 htb rate 1mbit
+        tc filter add dev up0 parent 4e51: protocol ip prio 50 u32 match u32 0 0 classid 4e51:9
+        tc filter add dev up0 parent 4e51:9 protocol ip prio 1 u32 match u32 0 0 classid 4e51:999
+    """,
+    "leaf of nobody that a filter leads to": """
+        tc class add dev up0 parent 4e51:11 classid 4e51:fffd htb rate 1gbit
+        tc filter add dev up0 parent 4e51: protocol ipv6 prio 9 u32 match u32 0 0 classid 4e51:fffd
+    """,
+    "filter on a level": """
+        tc filter add dev up0 parent 4e51:10 protocol ip prio 1 u32 match u32 0 0 classid 4e51:11f
+    """,
+    "filter in another chain": """
+        tc filter add dev up0 parent 4e51: protocol ip chain 7 prio 50 u32 match u32 0 0 classid 4e51:11f
+    """,
+    "filters with a preference of ours elsewhere": """
+        tc filter add dev up0 parent 4e51: protocol ip chain 7 prio 4 u32 match u32 0 0 classid 4e51:11f
+        tc filter add dev up0 parent 4e51:10f protocol ipv6 prio 5 u32 match u32 0 0 classid 4e51:11f
+        tc filter add dev up0 parent 4e51:{leaf} protocol ip prio 1 u32 match u32 0 0 classid 4e51:11f
+        tc filter add dev up0 parent 4e51:12 protocol ip prio 2 u32 match u32 0 0 classid 4e51:11f
+    """,
+    "filter behind one of ours": """
+        tc filter add dev up0 parent 4e51: protocol ip prio 4 u32 match u32 0 0 classid 4e51:11f
+    """,
+    "filter before one of ours": """
+        tc filter del dev up0 parent 4e51: prio 4
+        tc filter add dev up0 parent 4e51: protocol ip prio 4 u32 match u32 0 0 classid 4e51:11f
+        tc filter add dev up0 parent 4e51: protocol ip prio 4 u32 match ip src 0.0.0.0/32 classid 4e51:c
+    """,
+    "filter of ours to another tree": """
+        tc filter del dev up0 parent 4e51: prio 1
+        tc filter add dev up0 parent 4e51: protocol arp prio 1 u32 match u32 0 0 classid 7:c
+    """,
     "element": "nft delete element inet netqos tx4 { 10.88.0.10 }",
     "element's class": """
         nft delete element inet netqos tx4 { 10.88.0.10 }
@@ -185,6 +231,49 @@ async def test_drift_is_noticed_and_mended(host: UplinkHost, what: str) -> None:
     after = await backend.observe()
     assert not backend.plan(desired, after)
     assert host.comparable(after.ours) == before
+    assert await backend.is_untouched()
+
+
+@pytest.mark.kernel("cls-bpf")
+@pytest.mark.parametrize("preference", [1, 50])
+async def test_a_filter_of_another_kind_is_removed_whatever_its_preference(
+    host: UplinkHost, preference: int
+) -> None:
+    backend = host.backend()
+    await converge(backend, DESIRED)
+    before = (await backend.observe()).ours
+    script = f"""
+        tc filter del dev up0 parent 4e51: prio 1
+        tc filter add dev up0 parent 4e51: protocol all prio {preference} bpf bytecode '1,6 0 0 4294967295,' \\
+            classid 4e51:11f
+    """
+    host.namespace.run(["sh", "-ec", script])
+    assert not await backend.is_untouched()
+    await converge(backend, DESIRED)
+    assert (await backend.observe()).ours == before
+
+
+async def test_what_others_put_into_our_tree_is_an_error_at_once(host: UplinkHost) -> None:
+    """Even a plan that may only add tells it."""
+    backend = host.backend()
+    await converge(backend, DESIRED)
+    host.namespace.run(["sh", "-ec", DRIFTS["class and filter of others"]])
+    for desired in (states.incomplete(DESIRED), DESIRED):
+        plan = backend.plan(desired, await backend.observe())
+        (finding,) = [one for one in plan.findings if one.code == "foreign-in-our-tree"]
+        assert (finding.severity, finding.subject) == (Severity.ERROR, "up0")
+        assert finding.message.startswith("class 4e51:99 on up0, filter 50 on up0: not ours")
+    await converge(backend, DESIRED)
+    plan = backend.plan(DESIRED, await backend.observe())
+    assert not [one for one in plan.findings if one.code == "foreign-in-our-tree"]
+
+
+async def test_a_filter_on_a_leaf_does_nothing_and_is_left_alone(host: UplinkHost) -> None:
+    backend = host.backend()
+    await converge(backend, DESIRED)
+    rule = "tc filter add dev up0 parent 4e51:10f protocol ip prio 50 u32 match u32 0 0 classid 4e51:11f"
+    host.namespace.run(rule.split())
+    assert not backend.plan(DESIRED, await backend.observe())
     assert await backend.is_untouched()
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from netqos.model.desired import NOTHING, DesiredState
+from netqos.model.health import Severity
 from netqos.model.ids import CgroupPath
 from netqos.model.levels import Level
 from netqos.model.plan import Plan, Verb
@@ -32,6 +34,7 @@ from netqos_tc.spec import (
     ElementMap,
     ElementSpec,
     FilterKey,
+    FilterSpec,
     Key,
     LeafQueueSpec,
     QueueKey,
@@ -201,6 +204,59 @@ def test_the_move_of_a_workload_is_one_incident_of_its_new_leaf() -> None:
     assert found == dict.fromkeys(moved, f"class {numbers.text(numbers.class_id(new))} on up0")
 
 
+# ---------------------------------------------------------------- what others put into our tree
+
+
+def stranger(parent: int) -> ClassSpec:
+    return ClassSpec(parent=parent, rate=M, ceil=M, buffer=1, cbuffer=1, prio=0, quantum=1500)
+
+
+def test_what_others_put_into_our_tree_goes_filters_first_and_children_before_their_parents() -> None:
+    model = kernel()
+    desired = states.node((WEB,), uplinks=(UP,))
+    bring(model, desired)
+    before = dict(model.specs)
+    leads = FilterSpec(protocol=0x0800, matches=(), minor=0x9)
+    model.specs |= {
+        ClassKey(2, 0x99): stranger(numbers.ROOT),
+        ClassKey(2, 0x9): stranger(numbers.class_id(0x99)),
+        ClassKey(2, 0x98): stranger(numbers.class_id(numbers.L0)),
+        FilterKey(2, 50): leads,
+        FilterKey(2, 1, minor=numbers.L0): leads,
+        FilterKey(2, 1, chain=7): leads,
+    }
+    made = bring(model, desired)
+    assert model.specs == before
+    assert [one.subject for one in made.operations] == [
+        "filter 50 on up0",
+        "filter 1 of class 4e51:10 on up0",
+        "filter 1 of chain 7 on up0",
+        "class 4e51:9 on up0",
+        "class 4e51:99 on up0",
+        "class 4e51:98 on up0",
+    ]
+    assert all(one.incident == one.subject for one in made.operations)
+    (finding,) = [one for one in made.findings if one.code == "foreign-in-our-tree"]
+    assert (finding.severity, finding.subject) == (Severity.ERROR, "up2")
+    assert " and 1 more: not ours" in finding.message
+    assert "foreign-in-our-tree" not in {one.code for one in plan(desired, model.observe()).findings}
+
+
+@pytest.mark.parametrize("met", [{"kind": "bpf"}, {"more": 1}, {"minor": 0}])
+def test_what_stands_in_the_place_of_a_filter_of_ours_is_replaced(met: dict[str, Any]) -> None:
+    model = kernel()
+    desired = states.node((WEB,), uplinks=(UP,))
+    bring(model, desired)
+    before = dict(model.specs)
+    ours = before[FilterKey(2, 4)]
+    assert isinstance(ours, FilterSpec)
+    model.specs[FilterKey(2, 4)] = replace(ours, **met)
+    made = bring(model, desired)
+    assert [(one.verb, one.subject) for one in made.operations] == [(Verb.CHANGE, "filter 4 on up0")]
+    assert all(one.detail for one in made.operations)
+    assert model.specs == before
+
+
 # ---------------------------------------------------------------- moving and numbering
 
 
@@ -298,6 +354,27 @@ def test_host_network_pods_are_known_by_their_cgroup_and_never_by_the_nodes_addr
     }
     codes = {(one.code, one.subject) for one in made.findings if one.subject.startswith("pod")}
     assert codes == {("pending", "pod ns/waiting"), ("not-enforced-cgroup", "pod ns/deep")}
+
+
+@pytest.mark.parametrize(
+    ("limited", "severity", "says"),
+    [
+        (0, Severity.INFO, "not shaped in this version"),
+        (1, Severity.WARNING, "not shaped in this version, and 1 workload has a limit for it"),
+        (2, Severity.WARNING, "not shaped in this version, and 2 workloads have limits for it"),
+    ],
+)
+def test_ingress_is_only_a_warning_where_a_workload_asks_for_it(
+    limited: int, severity: Severity, says: str
+) -> None:
+    pods = [
+        states.pod(f"ns/{number}", addresses=(f"10.88.0.{number}",), rx_bps=M if number <= limited else None)
+        for number in (1, 2, 3)
+    ]
+    made = plan(states.node(pods, uplinks=(UP,)), kernel().observe())
+    (finding,) = [one for one in made.findings if one.code == "not-enforced-ingress"]
+    assert (finding.severity, finding.subject) == (severity, "rx")
+    assert finding.message.endswith(says)
 
 
 def test_what_is_not_enforced_is_said() -> None:

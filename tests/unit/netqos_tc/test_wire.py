@@ -17,6 +17,7 @@ from netqos_tc.spec import (
     ElementKey,
     ElementMap,
     ElementSpec,
+    FilterKey,
     FilterSpec,
     LeafQueueSpec,
     RootSpec,
@@ -126,7 +127,34 @@ def test_a_filter_reads_back_and_names_a_protocol_not_a_family(preference: int) 
 )
 def test_any_filter_reads_back(protocol: int, matches: list[U32Match]) -> None:
     spec = FilterSpec(protocol=protocol, matches=tuple(matches), minor=0xC)
-    assert answers.read_filter(answer(wire.make_filter(IFINDEX, 4, spec))) == spec
+    message = answer(wire.make_filter(IFINDEX, 4, spec))
+    assert answers.read_filter(message) == spec
+    assert answers.filter_chain(message) == 0
+
+
+def test_a_filter_of_another_kind_is_known_by_its_kind_alone() -> None:
+    spec = FilterSpec(protocol=0x0800, matches=(), minor=0x10F)
+    as_u32 = wire.make_filter(IFINDEX, 4, spec)
+    as_bpf = Request(as_u32.type, as_u32.flags, as_u32.body.replace(b"u32\0", b"bpf\0"))
+    assert answers.read_filter(answer(as_bpf)) == FilterSpec(protocol=0x0800, matches=(), minor=0, kind="bpf")
+
+
+def test_a_filter_that_leads_to_another_tree_leads_to_no_class_of_ours() -> None:
+    request = wire.make_filter(IFINDEX, 4, CONTROL_FILTERS[4])
+    ours, theirs = (struct.pack("=I", target) for target in (numbers.class_id(0xC), 0x7000C))
+    body = request.body.replace(ours, theirs)
+    assert body != request.body
+    found = answers.read_filter(answer(Request(request.type, request.flags, body)))
+    assert found is not None
+    assert (found.minor, found.matches) == (0, CONTROL_FILTERS[4].matches)
+
+
+def test_filters_are_deleted_by_their_place_preference_and_chain() -> None:
+    request = wire.delete_filter(FilterKey(IFINDEX, 50, minor=0x10, chain=7), 0x0800)
+    found = by_pyroute2(request)
+    assert (found["index"], found["parent"]) == (IFINDEX, numbers.class_id(0x10))
+    assert found["info"] == 50 << 16 | socket.htons(0x0800)
+    assert answers.filter_chain(answer(request)) == 7
 
 
 @pytest.mark.parametrize(
