@@ -323,6 +323,7 @@ def test_bookmarks_keep_a_quiet_watch_young(
 ) -> None:
     """The next watch starts from a bookmark's version, though no pod of ours changed."""
     followed = follow(apiserver, kube.node, proxy=proxy, pace=Pace(watch_s=3)).ready()
+    followed.until(lambda: bool(_versions(proxy)))  # ready is the list; its watch follows
     first = _versions(proxy)[0]
     for n in range(30):
         kube.api.patch(f"{NODES}/{kube.node}", {"metadata": {"labels": {"n": str(n)}}})
