@@ -52,7 +52,7 @@ class _Node:
         )
 
 
-def compose(
+def compose(  # noqa: PLR0913 - one for each source, and what is remembered
     *,
     settings: Settings,
     slo: NodePolicy | None,
