@@ -1,0 +1,68 @@
+"""Many pods, huge pods, and many changes at once: memory is bounded, and what counts in the end is the truth."""
+
+from __future__ import annotations
+
+import re
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from netqos.testing.daemon import Daemon
+from tests.apiserver.kube import Kube
+from tests.kube.test_daemon import EGRESS, Node, eventually, fresh, node
+
+__all__ = ["node"]
+
+pytestmark = [pytest.mark.kernel("htb", "nft"), pytest.mark.serial, pytest.mark.slow]
+
+M = 1_000_000
+
+
+def peak_mib(daemon: Daemon) -> float:
+    found = re.search(r"VmHWM:\s+(\d+)", Path(f"/proc/{daemon.pid}/status").read_text(encoding="ascii"))
+    assert found is not None
+    return int(found[1]) / 1024
+
+
+@pytest.mark.timeout(240, func_only=True)
+def test_a_thousand_pods_of_100_kib(node: Node, kube: Kube) -> None:
+    kube.create_pods(1000, annotations={EGRESS: "10M", "example.org/padding": "x" * 100_000})
+    node.daemon.start(timeout_s=30)
+    eventually(lambda: fresh(node), 60)
+    eventually(lambda: node.classes().count("ceil 10Mbit") == 1000, 60)
+    assert peak_mib(node.daemon) < 110
+
+
+@pytest.mark.timeout(180, func_only=True)
+def test_five_hundred_pods_come_and_go(node: Node, kube: Kube) -> None:
+    kube.create_pod("stays", ips=["10.88.99.1"], annotations={EGRESS: "11M"})
+    node.daemon.start()
+    eventually(lambda: fresh(node) and "ceil 11Mbit" in node.classes())
+    names = [pod["metadata"]["name"] for pod in kube.create_pods(500, annotations={EGRESS: "10M"})]
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(kube.remove_pod, names))
+    eventually(lambda: list(node.pods()) == ["stays"], 20)
+    eventually(lambda: "ceil 10Mbit" not in node.classes(), 20)
+    assert "ceil 11Mbit" in node.classes()
+    assert node.status()["backends"]["tc"]["state"] == "ok"
+
+
+@pytest.mark.timeout(180, func_only=True)
+def test_an_outage_with_two_hundred_changes(node: Node, kube: Kube) -> None:
+    kube.create_pods(200, annotations={EGRESS: "10M"})
+    node.daemon.start()
+    eventually(lambda: fresh(node) and node.classes().count("ceil 10Mbit") == 200, 30)
+    node.proxy.refuse()
+    node.proxy.reset()
+    eventually(lambda: node.sources()["pods"] == "stale")
+    for number in range(100):
+        kube.annotate_pod(f"pod-{number}", {EGRESS: "20M"})
+        kube.remove_pod(f"pod-{100 + number}")
+    time.sleep(2)
+    assert node.classes().count("ceil 10Mbit") == 200
+    node.proxy.restore()
+    began_s = time.monotonic()
+    eventually(lambda: node.classes().count("ceil 20Mbit") == 100 and "ceil 10Mbit" not in node.classes())
+    assert time.monotonic() - began_s < 5
