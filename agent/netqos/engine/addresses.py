@@ -62,7 +62,7 @@ def _parse(text: str) -> Address | None:
     except ValueError:
         return None
     is_shared = address.is_unspecified or address.is_loopback or address.is_multicast
-    return None if is_shared else (address.version, int(address), str(address))
+    return None if is_shared or address.is_link_local else (address.version, int(address), str(address))
 
 
 def _unusable(facts: PodFacts, text: str) -> Finding:

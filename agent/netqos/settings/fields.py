@@ -12,9 +12,10 @@ from pydantic import AfterValidator, PlainValidator
 from pydantic_core import PydanticCustomError
 
 from netqos.errors import Rejected
-from netqos.model.inputs import Amount
+from netqos.model.inputs import Amount, Percent
 from netqos.model.levels import Level
 from netqos.model.quantities import parse_amount, parse_bandwidth, parse_limit
+from netqos.model.texts import shown
 from netqos.settings import names
 from netqos.settings.matching import parse_address, parse_level
 from netqos.settings.values import OnExit, Toggle
@@ -53,11 +54,23 @@ def entries(most: int) -> AfterValidator:
     return AfterValidator(validate)
 
 
+def ceiling_amount(value: object) -> Amount:
+    """An amount; 0 is no ceiling, but 0% is refused: it reads as "nothing at all"."""
+    amount = parse_amount(value)
+    if amount == Percent(0):
+        raise Rejected(
+            f"{shown(value)} would leave the level nothing; allowed: above 0% up to 100%, or a quantity",
+            hint="leave it out, or write 0, for no ceiling",
+        )
+    return amount
+
+
 Flag = Annotated[bool, taking(names.boolean)]
 Bandwidth = Annotated[int, taking(parse_bandwidth)]
 Limit = Annotated[int, taking(parse_limit)]
 Share = Annotated[float, taking(names.share)]
 PolicyAmount = Annotated[Amount, taking(parse_amount)]
+PolicyCeiling = Annotated[Amount, taking(ceiling_amount)]
 LevelName = Annotated[Level, taking(parse_level)]
 DnsName = Annotated[str, taking(names.dns_name)]
 WorkloadName = Annotated[str, taking(names.short_name)]

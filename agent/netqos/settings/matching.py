@@ -83,6 +83,7 @@ def parse_address(value: object) -> str:
         "unspecified": address.is_unspecified,
         "a loopback address": address.is_loopback,
         "a multicast address": address.is_multicast,
+        "a link-local address, which no router passes on": address.is_link_local,
         "the broadcast address": address == ipaddress.IPv4Address("255.255.255.255"),
         "an IPv4 address in IPv6 form": isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped,
     }

@@ -11,6 +11,7 @@ from netqos.model.quantities import parse_percent
 from netqos.model.texts import listed, shown
 from netqos.settings.durations import format_duration, parse_duration
 from netqos.settings.matching import parse_dscp
+from netqos.settings.trees import BOOLEANS, boolean_hint
 from netqos.settings.values import OnExit, Toggle
 
 _LABEL = r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?"
@@ -20,7 +21,6 @@ CLASS = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 _UNIT = re.compile(r"[-A-Za-z0-9:_.\\@]{1,240}\.(?:service|scope|slice)")
 ENTRY_POINT = re.compile(r"[a-z0-9](?:[-a-z0-9_.]{0,62}[a-z0-9])?")
 _LISTEN = re.compile(r"(?:\[(?P<v6>[0-9a-fA-F:.]+)\]|(?P<host>[-a-z0-9.]+)):(?P<port>[0-9]{1,5})")
-_BOOLEANS = {"yes": True, "on": True, "true": True, "no": False, "off": False, "false": False}
 
 
 def text(value: object) -> str:
@@ -36,9 +36,9 @@ def text(value: object) -> str:
 
 def boolean(value: object) -> bool:
     """A boolean, or one of the words yes, no, on, off in any case."""
-    found = _BOOLEANS.get(value.lower()) if isinstance(value, str) else value
+    found = BOOLEANS.get(value.lower()) if isinstance(value, str) else value
     if not isinstance(found, bool):
-        raise Rejected(f"{shown(value)}; allowed: true, false", hint="write it without quotes")
+        raise Rejected(f"{shown(value)}; allowed: true, false, yes, no, on, off", hint=boolean_hint(value))
     return found
 
 
@@ -73,7 +73,8 @@ def toggle(value: object) -> Toggle:
     try:
         return Toggle.ON if boolean(value) else Toggle.OFF
     except Rejected:
-        raise Rejected(f"{shown(value)}; allowed: auto, true, false", hint="write one of them") from None
+        hint = "write true, false or auto"
+        raise Rejected(f"{shown(value)}; allowed: auto, true, false", hint=hint) from None
 
 
 def on_exit(value: object) -> OnExit:

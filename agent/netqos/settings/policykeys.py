@@ -7,7 +7,16 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from netqos.model.levels import Level
-from netqos.settings.fields import DnsName, DscpRange, Flag, Glob, LevelName, PolicyAmount, entries
+from netqos.settings.fields import (
+    DnsName,
+    DscpRange,
+    Flag,
+    Glob,
+    LevelName,
+    PolicyAmount,
+    PolicyCeiling,
+    entries,
+)
 from netqos.settings.section import Section
 from netqos.settings.values import Settings
 
@@ -15,12 +24,15 @@ _SETTINGS = Settings()
 
 
 class LevelSection(Section):
-    """Guarantee and ceiling of one level, as quantities in bits/s or as percentages of the total, all in one unit."""
+    """Guarantee and ceiling of one level, as quantities in bits/s or as percentages of the total, all in one unit.
+
+    A ceiling of 0 is no ceiling, as a limit of 0 is no limit; 0% would say "nothing at all", and is refused.
+    """
 
     tx_min: PolicyAmount | None = Field(default=None, description="Guaranteed egress.")
-    tx_max: PolicyAmount | None = Field(default=None, description="Egress ceiling; 0 is no ceiling.")
+    tx_max: PolicyCeiling | None = Field(default=None, description="Egress ceiling; 0 is no ceiling.")
     rx_min: PolicyAmount | None = Field(default=None, description="Guaranteed ingress.")
-    rx_max: PolicyAmount | None = Field(default=None, description="Ingress ceiling; 0 is no ceiling.")
+    rx_max: PolicyCeiling | None = Field(default=None, description="Ingress ceiling; 0 is no ceiling.")
 
 
 class LevelsSection(Section):

@@ -15,6 +15,12 @@ T = TypeVar("T")
 Tree = Mapping[str, object]
 
 FULL = Percent(100)
+BOOLEANS = {"yes": True, "on": True, "true": True, "no": False, "off": False, "false": False}
+_MEANT: Mapping[object, str] = {
+    **{word: str(value).lower() for word, value in BOOLEANS.items()},
+    0: "false",
+    1: "true",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,10 +52,17 @@ def flag(tree: Tree, key: str, path: Path, issues: Issues) -> bool | None:
     found = tree.get(key)
     if found is None or isinstance(found, bool):
         return found
-    issues.add(
-        Code.POLICY, (*path, key), f"{shown(found)}; allowed: true, false", hint="write it without quotes"
-    )
+    issues.add(Code.POLICY, (*path, key), f"{shown(found)}; allowed: true, false", hint=boolean_hint(found))
     return None
+
+
+def boolean_hint(value: object) -> str:
+    """The next step for a value that was met in the place of a boolean."""
+    word = value.lower() if isinstance(value, str) else value
+    meant = _MEANT.get(word) if isinstance(word, (str, int)) else None
+    if meant is None:
+        return "write true or false"
+    return f"write {meant}, without quotes" if word == meant else f"write {meant}"
 
 
 def optional(

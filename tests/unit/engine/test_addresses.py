@@ -23,7 +23,19 @@ def test_a_host_network_pod_has_no_address() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["127.0.0.1", "0.0.0.0", "::", "::1", "224.0.0.1", "ff02::1", "10.0.0.0/8", "web"]
+    "text",
+    [
+        "127.0.0.1",
+        "0.0.0.0",
+        "::",
+        "::1",
+        "224.0.0.1",
+        "ff02::1",
+        "fe80::1",
+        "169.254.9.9",
+        "10.0.0.0/8",
+        "web",
+    ],
 )
 def test_an_address_that_cannot_be_one_pods_own_is_left_out(text: str) -> None:
     facts = pod(addresses=(text, "10.0.0.9"))

@@ -261,6 +261,41 @@ def test_the_switch_of_the_file_is_that_of_all_levels(text: str, *, enabled: boo
     assert policy == NodePolicy(source="file", enabled=enabled, levels=PerLevel(levels, levels, levels))
 
 
+@pytest.mark.parametrize("text", ["0", '"0"'])
+def test_a_ceiling_of_0_is_none(text: str) -> None:
+    levels = read(f"policy: {{levels: {{l1: {{txMax: {text}}}}}}}").policy.levels
+    assert levels.l1.ceiling == PerDirection(tx=Percent(100), rx=None)
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("policy: {enable: 1}", "write true"),
+        ("policy: {systemPods: 0}", "write false"),
+        ("node: {allowSmallTotal: maybe}", "write true or false"),
+        ("policy: {enable: [true]}", "write true or false"),
+        ("kubernetes: {annotations: 'truee'}", "write true or false"),
+        ("kubernetes: {enable: 1}", "write true, false or auto"),
+        ("policy: {networkQOSStrategy: {enable: 1}}", "write true"),
+        ("policy: {networkQOSStrategy: {enable: 'true'}}", "write true, without quotes"),
+        ("policy: {resourceQOSStrategy: {lsClass: {networkQOS: {enable: off}}}}", "write false"),
+        ("policy: {resourceQOSStrategy: {lsClass: {networkQOS: {enable: maybe}}}}", "write true or false"),
+    ],
+)
+def test_the_hint_for_a_switch_fits_what_was_written(text: str, hint: str) -> None:
+    problem = only(text)
+    assert "allowed: " in problem.message
+    assert problem.hint == hint
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("no", False), ("off", False), ('"true"', True), ("Yes", True), ("'ON'", True), ("FALSE", False)],
+)
+def test_a_switch_may_be_a_word(text: str, *, value: bool) -> None:
+    assert read(f"policy: {{enable: {text}}}").policy.enabled is value
+
+
 def test_either_shape_of_a_node_slo_stands_in_for_levels() -> None:
     proposal = read(
         "policy: {networkQOSStrategy: {enable: true, nodeBandwidthLimit: {hw: {tx: 10000, rx: 25G}, l2: {tx: 800}}}}"
@@ -389,6 +424,9 @@ def test_a_file_that_cannot_be_read_hides_no_problem_of_another_one() -> None:
         ("policy: {levels: {l1: {txMin: 30}}}", "policy.levels.l1.txMin"),
         ("policy: {levels: {l1: {txMin: 101%}}}", "policy.levels.l1.txMin"),
         ("policy: {levels: {l1: {txMin: 50%, txMax: 40%}}}", "policy.levels.l1.txMin"),
+        ("policy: {levels: {l0: {txMax: 0%}}}", "policy.levels.l0.txMax"),
+        ("policy: {levels: {l2: {rxMin: 0%, rxMax: 0.0%}}}", "policy.levels.l2.rxMax"),
+        ("policy: {levels: {l1: {rxMin: 100%}}}", "policy.levels.l1.rxMin"),
         ("policy: {levels: {l1: {rxMin: 5G, rxMax: 4G}}}", "policy.levels.l1.rxMin"),
         ("policy: {levels: {l1: {rxMin: 5G, rxMax: 40%}}}", "policy.levels.l1"),
         ("policy: {levels: {l1: {rxMin: 50%}, l2: {rxMin: 50%}}}", "policy.levels.l2.rxMin"),
@@ -481,6 +519,8 @@ def test_one_wrong_value_is_one_problem(text: str, path: str) -> None:
         "255.255.255.255",
         "::ffff:10.0.0.1",
         "fe80::1%eth0",
+        "fe80::1",
+        "169.254.10.1",
         "web",
         "1_0.0.0.1",
     ],
