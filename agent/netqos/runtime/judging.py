@@ -7,24 +7,41 @@ plugin that is broken in itself is no mistake of the file: it becomes a finding,
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
 from netqos.backend.registry import installed_names, refused_options
 from netqos.engine.policycheck import policy_problems
+from netqos.model.health import Finding, warning
 from netqos.model.texts import listed, shown
 from netqos.runtime.backends import make_context
 from netqos.runtime.cluster import decided, is_in_cluster
 from netqos.settings.file import parse_documents
-from netqos.settings.issues import Code, Issue, path_of
+from netqos.settings.issues import Code, Issue, path_of, path_text
 from netqos.settings.places import own_path
-from netqos.settings.values import Bound, Settings
+from netqos.settings.values import Bound, Settings, Toggle
 
 
 def judge(settings: Settings) -> Iterator[Issue]:
     """Everything that keeps settings from being in force as they are asked for, as far as this host's files tell."""
     yield from judge_policy(decided(settings, in_cluster=is_in_cluster()))
     yield from judge_backends(settings)
+
+
+def doubts(settings: Settings) -> Iterator[Finding]:
+    """What would be wrong if the total of the file counted, on a node where others come before it."""
+    node = decided(settings, in_cluster=is_in_cluster())
+    if node.kubernetes.enable is not Toggle.ON:
+        return
+    alone = replace(node, kubernetes=replace(node.kubernetes, enable=Toggle.OFF))
+    known = set(judge_policy(node))
+    for issue in judge_policy(alone):
+        if issue not in known:
+            place = next((str(one) for one in settings.places.values() if one.path == issue.path), "policy")
+            under = "under node.bandwidth, which the link's speed comes before"
+            message = f"{path_text(issue.path)}: {under}: {issue.message}"
+            yield warning(issue.code.value, place, message, hint=issue.hint)
 
 
 def judge_policy(settings: Settings) -> Iterator[Issue]:

@@ -17,10 +17,10 @@ from netqos.model.plan import ApplyResult, Plan
 from netqos.runtime.backends import build_backends
 from netqos.runtime.cluster import decided, follow_kubernetes, is_in_cluster
 from netqos.runtime.inputs import HostFacts
-from netqos.runtime.judging import parse_and_judge
+from netqos.runtime.judging import doubts, parse_and_judge
 from netqos.runtime.parts import Hooks, Parts, make_parts
 from netqos.settings.values import Settings
-from netqos.sources.configfiles import read_documents
+from netqos.sources.reading import Reader
 
 DONE, FAILED, REJECTED = 0, 1, 5
 
@@ -28,15 +28,21 @@ Answer = tuple[int, str]
 
 
 def check_config(config: Path) -> Answer:
-    """Report every problem of the configuration, of its files and of each backend's options."""
-    try:
-        settings = _read(config)
-    except Rejected as problem:
-        return REJECTED, "\n".join(problem.problems or (str(problem),))
-    _, findings = build_backends(settings, settings.backends)
-    if findings:
-        return REJECTED, "\n".join(map(_line, findings))
-    return DONE, f"{config}: the configuration is right"
+    """Report everything for which the daemon would refuse the files; then what is doubtful without being wrong.
+
+    Failed where the files are right, but a backend of theirs cannot be made on this host.
+    """
+    reading = Reader(config, parse_and_judge).read()
+    settings = reading.settings
+    if settings is None:
+        refused = reading.problem or Rejected("the configuration was not read")
+        told = refused.problems or (str(refused),)
+        return REJECTED, "\n".join((*told, *map(_line, reading.findings)))
+    _, of_backends = build_backends(settings, settings.backends)
+    findings = (*reading.findings, *doubts(settings), *of_backends)
+    is_failed = any(one.severity is Severity.ERROR for one in findings)
+    told = (f"{config}: the configuration is right", *map(_line, findings))
+    return FAILED if is_failed else DONE, "\n".join(told)
 
 
 def dry_run(config: Path) -> Answer:
@@ -58,7 +64,10 @@ def serve(config: Path) -> int:
 
 
 def _read(config: Path) -> Settings:
-    return parse_and_judge(read_documents(config))
+    reading = Reader(config, parse_and_judge).read()
+    if reading.settings is None:
+        raise reading.problem or Rejected("the configuration was not read")
+    return reading.settings
 
 
 async def _dry_run(settings: Settings) -> Answer:
