@@ -120,7 +120,7 @@ def test_pods_nodeslo_and_node_of_the_api_server_are_enforced(node: Node, kube: 
     }
     kube.remove_pod("web")
     eventually(lambda: "ceil 20Mbit" not in node.classes())
-    assert node.codes() == {"uplink-speed-unknown"}
+    assert node.codes() == set()
 
 
 def test_an_outage_keeps_everything_also_over_a_restart(node: Node, kube: Kube) -> None:

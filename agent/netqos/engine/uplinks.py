@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from netqos.engine.totals import far_from_speed
 from netqos.model.desired import DesiredUplink
-from netqos.model.health import Finding, error, warning
+from netqos.model.health import Finding, error, info, warning
 from netqos.model.inputs import NodeFacts, UplinkFacts
 from netqos.model.levels import Direction, PerDirection
 from netqos.model.texts import listed
@@ -49,6 +49,13 @@ def _problems(facts: UplinkFacts, own: PerDirection[int | None], *, is_only: boo
             facts.name,
             f"one of several uplinks without a total of its own for {listed(unknown)}, so that is not shaped",
             hint="give it one: node.uplinks: [{name: NAME, bandwidth: {tx: 10G, rx: 10G}}]",
+        )
+    if unknown and is_only and facts.why_no_speed:
+        yield info(
+            "uplink-speed-unknown",
+            facts.name,
+            f"{facts.why_no_speed}, and no other source says its total for {listed(unknown)}",
+            hint="say the total in node.bandwidth",
         )
     yield from far_from_speed(facts, own)
 

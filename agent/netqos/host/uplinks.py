@@ -137,6 +137,7 @@ def _facts(one: Candidate) -> UplinkFacts:
         mtu=one.link.mtu,
         is_up=one.link.is_up,
         speed_bps=_speed_bps(one),
+        why_no_speed=_why_no_speed(one),
         configured=one.configured,
     )
 
@@ -149,11 +150,18 @@ def _speed_bps(one: Candidate) -> int | None:
     return one.speed_mbit * 1_000_000
 
 
+def _why_no_speed(one: Candidate) -> str:
+    """Nothing of a link that is down: that has no speed, and it is told anyway."""
+    if not one.link.is_up or _speed_bps(one) is not None:
+        return ""
+    met = "no speed" if one.speed_mbit is None else f"{one.speed_mbit} Mbit/s"
+    reason = f"as any {one.link.kind} device does" if one.link.kind in NOMINAL_SPEED else "so it is unknown"
+    return f"the driver reports {met}, {reason}"
+
+
 def _findings(one: Candidate) -> list[Finding]:
     link = one.link
     found = [_kind(one)]
-    if link.is_up and _speed_bps(one) is None and None in (one.configured.tx, one.configured.rx):
-        found.append(_speed_unknown(one))
     if one.sysfs != (link.index, link.mac):
         found.append(_foreign_sysfs(one))
     return [finding for finding in found if finding is not None]
@@ -204,17 +212,6 @@ def _stacked(name: str, rival: str) -> Finding:
         name,
         f"its traffic also passes {rival}, and shaping it twice drops packets; only {rival} is shaped",
         hint="keep one of them in node.uplinks",
-    )
-
-
-def _speed_unknown(one: Candidate) -> Finding:
-    met = "no speed" if one.speed_mbit is None else f"{one.speed_mbit} Mbit/s"
-    reason = f"as any {one.link.kind} device does" if one.link.kind in NOMINAL_SPEED else "so it is unknown"
-    return info(
-        "uplink-speed-unknown",
-        one.link.name,
-        f"the driver reports {met}, {reason}",
-        hint="say the total in node.bandwidth, if no other source does",
     )
 
 

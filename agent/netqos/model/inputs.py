@@ -138,7 +138,8 @@ class Override:
 class UplinkFacts:
     """One device that carries the node's traffic.
 
-    `speed_bps` None: unknown (contract 1.5); `present` False: no such link.
+    `speed_bps` None: unknown (contract 1.5); `why_no_speed` says then what the driver reports. `present` False: no
+    such link.
     """
 
     name: IfName
@@ -147,6 +148,7 @@ class UplinkFacts:
     mtu: int = 1500
     is_up: bool = True
     speed_bps: int | None = None
+    why_no_speed: str = ""
     configured: PerDirection[int | None] = NO_LIMITS
 
 

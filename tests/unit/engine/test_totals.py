@@ -196,6 +196,27 @@ def test_a_total_far_from_the_nics_speed_is_applied_loudly(total: int, expected:
     assert codes(findings) == expected
 
 
+@pytest.mark.parametrize(
+    ("total_bps", "says"),
+    [
+        (PerDirection(tx=10 * G, rx=9 * G), []),
+        (
+            PerDirection(tx=10 * G, rx=None),
+            ["the driver reports -1, and no other source says its total for rx"],
+        ),
+        (NO_LIMITS, ["the driver reports -1, and no other source says its total for tx or rx"]),
+    ],
+)
+def test_an_unknown_speed_is_only_worth_a_word_where_no_other_source_says_the_total(
+    total_bps: PerDirection[int | None], says: list[str]
+) -> None:
+    silent = replace(UPLINK, speed_bps=None, why_no_speed="the driver reports -1")
+    _, findings = desired_uplinks(replace(NODE, uplinks=(silent,)), total_bps)
+    assert [one.message for one in findings] == says
+    assert codes(findings) == ["uplink-speed-unknown"] * len(says)
+    assert {one.severity for one in findings} <= {Severity.INFO}
+
+
 def test_missing_down_and_no_uplinks_are_said() -> None:
     missing = replace(UPLINK, name=IfName("gone"), present=False, index=0, speed_bps=None)
     assert [

@@ -111,24 +111,21 @@ def test_a_plain_uplink_is_taken_as_it_is() -> None:
 def test_a_speed_that_means_unknown_is_never_a_number(speed: int | None) -> None:
     selection = select([candidate(link("eth0", 2), speed=speed)], [])
     assert selection.uplinks[0].speed_bps is None
-    assert codes(selection) == [("uplink-speed-unknown", "eth0")]
-
-
-def test_an_unknown_speed_is_not_worth_a_word_where_the_total_is_configured() -> None:
-    own: PerDirection[int | None] = PerDirection(tx=1_000_000_000, rx=2_000_000_000)
-    assert select([candidate(link("eth0", 2), speed=-1, configured=own)], []).findings == ()
+    assert selection.uplinks[0].why_no_speed.startswith("the driver reports ")
+    assert selection.findings == ()
 
 
 @pytest.mark.parametrize("flags", [0, IFF_UP, IFF_LOWER_UP])
 def test_a_link_that_is_down_has_no_speed(flags: int) -> None:
     selection = select([candidate(link("eth0", 2, flags=flags))], [])
     assert (selection.uplinks[0].is_up, selection.uplinks[0].speed_bps) == (False, None)
+    assert selection.uplinks[0].why_no_speed == ""
     assert selection.findings == ()
 
 
 def test_people_are_told_why_a_speed_is_unknown() -> None:
     found = select([candidate(link("eth0", 2), speed=-1), candidate(link("up0", 3, kind="veth"))], [])
-    assert [one.message for one in found.findings] == [
+    assert [one.why_no_speed for one in found.uplinks] == [
         "the driver reports -1 Mbit/s, so it is unknown",
         "the driver reports 25000 Mbit/s, as any veth device does",
     ]
@@ -138,7 +135,7 @@ def test_people_are_told_why_a_speed_is_unknown() -> None:
 def test_a_constant_of_the_driver_is_no_speed(kind: str, speed: int) -> None:
     selection = select([candidate(link("up0", 2, kind=kind), speed=speed)], [])
     assert selection.uplinks[0].speed_bps is None
-    assert ("uplink-speed-unknown", "up0") in codes(selection)
+    assert selection.uplinks[0].why_no_speed.startswith(f"the driver reports {speed} Mbit/s, as any {kind} ")
 
 
 def test_a_configured_name_without_a_device_stays_an_uplink_that_is_not_there() -> None:
@@ -224,7 +221,7 @@ def test_vlans_of_one_nic_do_not_carry_each_other() -> None:
     ],
 )
 def test_people_are_told_what_an_uplink_is(one: Link, code: str | None) -> None:
-    found = [met for met, _ in codes(select([candidate(one)], [])) if met != "uplink-speed-unknown"]
+    found = [met for met, _ in codes(select([candidate(one)], []))]
     assert found == ([code] if code else [])
 
 
