@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -35,37 +36,38 @@ def left_by(pid: int) -> list[str]:
     return [name for name in names if name.startswith("nq-") and f"-{pid}-" in name]
 
 
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """A folder for everybody; every start of pytest closes the one above `tmp_path` again."""
+    with tempfile.TemporaryDirectory(prefix="demo-") as folder:
+        Path(folder).chmod(0o777)
+        yield Path(folder)
+
+
 @pytest.mark.slow
-def test_an_ordinary_user_sees_promises_kept(tmp_path: Path) -> None:
-    tmp_path.chmod(0o777)
-    for folder in list(tmp_path.parents)[:2]:
-        folder.chmod(0o755)
-    picture = tmp_path / "demo.svg"
+def test_an_ordinary_user_sees_promises_kept(open_folder: Path) -> None:
+    picture = open_folder / "demo.svg"
     command = [*as_nobody(), *DEMO, *SHORT, "--json", "--svg", str(picture)]
     demo = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd="/")
     answer, talk = demo.communicate(timeout=55)
     assert demo.returncode in {0, 1}, talk
     assert answer, talk
     result = json.loads(answer)
-    assert result["kept"] is (demo.returncode == 0)
+    assert result["kept"] is (demo.returncode == 0), talk
     assert [phase["title"] for phase in result["phases"]][:3] == [
         "L2 alone fills the link",
         "L1 joins",
         "L0 joins",
     ]
-    shares = [
-        {level: round(told["mean_bps"] / told["share_bps"], 1) for level, told in phase["levels"].items()}
-        for phase in result["phases"]
+    told = [
+        (phase["title"], level, one) for phase in result["phases"] for level, one in phase["levels"].items()
     ]
-    # A shared machine may disturb a second of it; what the levels got on average is the daemon's doing.
-    everybody = {"L0": 1.0, "L1": 1.0, "L2": 1.0}
-    assert shares == [
-        {"L2": 1.0},
-        {"L1": 1.0, "L2": 1.0},
-        everybody,
-        {"L1": 1.0, "L2": 1.0},
-        {"L1": 1.0, "L2": 1.0},
-    ]
+    assert [level for _, level, _ in told] == ["L2", "L1", "L2", "L0", "L1", "L2", "L1", "L2", "L1", "L2"]
+    # A shared machine may disturb a second of it; what the levels got on average is the daemon's doing. What one
+    # does not take of its share another gets.
+    too_little = [one for one in told if one[2]["mean_bps"] < 0.9 * one[2]["share_bps"]]
+    too_much = [one for one in told if one[2]["mean_bps"] > 1.05 * one[2]["ceiling_bps"]]
+    assert (too_little, too_much) == ([], [])
     assert "netqosd" in talk
     assert len(list(ET.fromstring(picture.read_text(encoding="utf-8")).iter(f"{SVG}polyline"))) == 3
     assert left_by(demo.pid) == []
@@ -82,4 +84,15 @@ def test_ctrl_c_leaves_nothing(tmp_path: Path) -> None:
         demo.send_signal(signal.SIGINT)
         assert demo.wait(timeout=20) == 130
         assert "interrupted" in demo.stderr.read()
+    assert left_by(demo.pid) == []
+
+
+def test_a_reader_that_leaves_is_no_error() -> None:
+    demo = subprocess.Popen([*DEMO, *SHORT], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert demo.stdout is not None
+    assert demo.stderr is not None
+    demo.stdout.readline()
+    demo.stdout.close()
+    with demo.stderr:
+        assert (demo.wait(timeout=30), demo.stderr.read()) == (0, "")
     assert left_by(demo.pid) == []
