@@ -98,7 +98,7 @@ def test_wrong_options_are_a_finding_and_take_nobody_else_along(installed: Path)
         0,
         "backend-options",
         "backendOptions.ferry",
-        "folder is 'etc', other options are ['x']",
+        "x: unknown option; allowed: folder; folder: 'etc'; allowed: an absolute path",
     ]
 
 

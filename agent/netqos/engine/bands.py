@@ -9,7 +9,7 @@ claim than its ceiling. Amounts are bits per second.
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from netqos.engine.allocate import L0_FLOOR_BPS
@@ -25,6 +25,7 @@ DEFAULT_PERCENT = 30
 LEFT_TO_L0_PERCENT = 1
 
 LastBands = PerLevel[Band | None]
+Say = Callable[[int], str]
 NO_LAST_BANDS: LastBands = PerLevel(None, None, None)
 
 
@@ -69,6 +70,7 @@ class _Case:
     direction: Direction
     total_bps: int
     last_good: LastBands
+    say: Say = format_bandwidth
 
 
 def resolve_bands(
@@ -78,12 +80,13 @@ def resolve_bands(
     last_good: LastBands = NO_LAST_BANDS,
     *,
     places: Places = NOWHERE,
+    say: Say = format_bandwidth,
 ) -> Bands:
     """The bands of a policy whose `enabled` fields are resolved (`policy_in_force`), under a known total.
 
-    `places` are those of the amounts that come from the files; findings name them.
+    `places` are those of the amounts that come from the files; findings name them. `say` is how amounts are written.
     """
-    case = _Case(policy=policy, direction=direction, total_bps=total_bps, last_good=last_good)
+    case = _Case(policy=policy, direction=direction, total_bps=total_bps, last_good=last_good, say=say)
     queues = {level: _claims(case, level) for level in Level}
     problems = [
         BandProblem(
@@ -92,7 +95,7 @@ def resolve_bands(
         for level in Level
         if level in policy.invalid
     ]
-    while broken := list(_broken({level: queue[0] for level, queue in queues.items()}, total_bps)):
+    while broken := list(_broken({level: queue[0] for level, queue in queues.items()}, case)):
         problems += broken
         for level in {problem.level for problem in broken}:
             queues[level].pop(0)
@@ -141,43 +144,43 @@ def _off(total_bps: int, *, origin: _Origin = _Origin.POLICY) -> _Claim:
     return _Claim(ceiling_bps=total_bps, enabled=False, origin=origin)
 
 
-def _broken(claims: Mapping[Level, _Claim], total_bps: int) -> Iterator[BandProblem]:
+def _broken(claims: Mapping[Level, _Claim], case: _Case) -> Iterator[BandProblem]:
     """The rules that do not hold, each with the class that broke it.
 
     The sum is looked at among classes that are right by themselves, and broken by new values before last good ones.
     """
-    alone = [problem for level, claim in claims.items() for problem in _broken_alone(level, claim, total_bps)]
+    alone = [problem for level, claim in claims.items() for problem in _broken_alone(level, claim, case)]
     yield from alone
     wrong = {problem.level for problem in alone}
     rest = {level: claim for level, claim in claims.items() if level not in wrong and claim.least_bps}
     together_bps = sum(claim.least_bps for claim in rest.values())
-    if together_bps <= total_bps - _kept_for_l0_bps(total_bps):
+    if together_bps <= case.total_bps - _kept_for_l0_bps(case.total_bps):
         return
     new = [level for level, claim in rest.items() if claim.origin is _Origin.POLICY]
     for level in new or rest:
         yield BandProblem(
             level=level,
             bound=_bound(claims[level], Bound.GUARANTEE),
-            message=f"the guarantees of L1 and L2 add up to {format_bandwidth(together_bps)} of "
-            f"{format_bandwidth(total_bps)}; allowed: what leaves L0 {LEFT_TO_L0_PERCENT}%",
+            message=f"the guarantees of L1 and L2 add up to {case.say(together_bps)} of "
+            f"{case.say(case.total_bps)}; allowed: what leaves L0 {LEFT_TO_L0_PERCENT}%",
             hint="lower the guarantees of L1 and L2",
             is_shared=True,
         )
 
 
-def _broken_alone(level: Level, claim: _Claim, total_bps: int) -> Iterator[BandProblem]:
-    ceiling = f"ceiling {format_bandwidth(claim.ceiling_bps)}"
+def _broken_alone(level: Level, claim: _Claim, case: _Case) -> Iterator[BandProblem]:
+    ceiling, most = f"ceiling {case.say(claim.ceiling_bps)}", case.say(case.total_bps)
     high, low = _bound(claim, Bound.CEILING), _bound(claim, Bound.GUARANTEE)
-    if claim.ceiling_bps > total_bps:
-        message = f"{ceiling} is over the total; allowed: up to {format_bandwidth(total_bps)}"
+    if claim.ceiling_bps > case.total_bps:
+        message = f"{ceiling} is over the total; allowed: up to {most}"
         hint = "lower the ceiling, or leave it out for all of the total"
         yield BandProblem(level=level, bound=high, message=message, hint=hint)
     if claim.ceiling_bps == 0:
-        message = f"{ceiling} would cut the level off; allowed: up to {format_bandwidth(total_bps)}"
+        message = f"{ceiling} would cut the level off; allowed: up to {most}"
         hint = "leave the ceiling out for all of the total"
         yield BandProblem(level=level, bound=high, message=message, hint=hint)
     if claim.least_bps > claim.ceiling_bps:
-        message = f"guarantee {format_bandwidth(claim.least_bps)} is over its {ceiling}"
+        message = f"guarantee {case.say(claim.least_bps)} is over its {ceiling}"
         hint = "lower the guarantee or raise the ceiling"
         yield BandProblem(level=level, bound=low, message=message, hint=hint)
 
@@ -219,8 +222,7 @@ def _instead(now: _Claim, band: Band) -> str:
 def _l0_problems(case: _Case, claim: _Claim, band: Band) -> Iterator[tuple[BandProblem, str]]:
     """What is wrong with L0's amounts, each with what is in force instead."""
     if band.ceiling_bps > claim.ceiling_bps:
-        least = format_bandwidth(band.ceiling_bps)
-        asked = format_bandwidth(claim.ceiling_bps)
+        least, asked = case.say(band.ceiling_bps), case.say(claim.ceiling_bps)
         problem = BandProblem(
             level=Level.L0,
             bound=_bound(claim, Bound.CEILING),
@@ -233,8 +235,8 @@ def _l0_problems(case: _Case, claim: _Claim, band: Band) -> Iterator[tuple[BandP
     asked_bps = 0 if request is None else resolve(request, case.total_bps)
     if asked_bps > band.guarantee_bps:
         message = (
-            f"a guarantee of {format_bandwidth(asked_bps)} is asked for, but its ceiling and the guarantees of L1 and "
-            f"L2 leave {format_bandwidth(band.guarantee_bps)}"
+            f"a guarantee of {case.say(asked_bps)} is asked for, but its ceiling and the guarantees of L1 and "
+            f"L2 leave {case.say(band.guarantee_bps)}"
         )
         hint = "lower the guarantees of L1 and L2; one that is not given is 30%"
         problem = BandProblem(level=Level.L0, bound=Bound.GUARANTEE, message=message, hint=hint)

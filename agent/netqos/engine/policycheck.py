@@ -15,6 +15,7 @@ from netqos.engine.policy import policy_in_force
 from netqos.engine.totals import SMALLEST_TOTAL_BPS, configured_total
 from netqos.model.inputs import LevelPolicy, NodePolicy, Percent
 from netqos.model.levels import Direction, PerLevel
+from netqos.model.quantities import format_bandwidth
 from netqos.settings.values import Settings, Toggle
 
 ANY_TOTAL_BPS = 10**12
@@ -38,7 +39,8 @@ def policy_problems(settings: Settings) -> Iterator[PolicyProblem]:
     for direction in Direction:
         total_bps = _total(settings, direction)
         if total_bps is not None:
-            problems = resolve_bands(policy, direction, total_bps).problems
+            say = _percent if total_bps == ANY_TOTAL_BPS else format_bandwidth
+            problems = resolve_bands(policy, direction, total_bps, say=say).problems
             shared = [one for one in problems if one.is_shared]
             for problem in [one for one in problems if not one.is_shared] + shared[-1:]:
                 yield PolicyProblem(direction=direction, problem=problem)
@@ -50,6 +52,10 @@ def _total(settings: Settings, direction: Direction) -> int | None:
         return ANY_TOTAL_BPS if _is_relative(settings.policy, direction) else None
     is_rejected = total_bps < SMALLEST_TOTAL_BPS and not settings.allow_small_total
     return None if is_rejected else total_bps
+
+
+def _percent(bps: int) -> str:
+    return f"{bps * 100 / ANY_TOTAL_BPS:g}%"
 
 
 def _is_relative(policy: NodePolicy, direction: Direction) -> bool:

@@ -57,7 +57,7 @@ def no_folder(folder: Path) -> Finding:
         "configuration-not-a-folder",
         str(folder),
         "is no folder; allowed: a folder of *.yaml files, or nothing",
-        hint=f"move it to {folder}/10-local.yaml, in a folder of that name",
+        hint="rename it, make a folder of that name, and put it there as 10-local.yaml",
     )
 
 

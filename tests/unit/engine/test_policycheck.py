@@ -83,8 +83,10 @@ def test_the_totals_of_all_uplinks_are_the_total() -> None:
 
 def test_without_a_total_only_percentages_can_be_judged() -> None:
     assert problems(settings_of("{l1: {txMax: 2G}, l2: {txMin: 3G}}", total="")) == []
-    [(place, _)] = problems(settings_of("{l0: {rxMin: 99%}}", total=""))
+    [(place, message)] = problems(settings_of("{l0: {rxMin: 99%}}", total=""))
     assert place == "L0 rx guarantee"
+    assert message.startswith("a guarantee of 99% is asked for")
+    assert message.endswith("leave 40%")
 
 
 def test_on_a_node_that_follows_kubernetes_other_totals_come_before_the_file() -> None:
