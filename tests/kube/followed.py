@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -42,6 +43,11 @@ class Followed:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(5)
         self._loop.close()
+        for thread in threading.enumerate():
+            if thread.name.startswith("kube-"):
+                thread.join(5)
+        # urllib3 closes what a cleared pool holds when it is collected: now, so that no later test counts it.
+        gc.collect()
 
     async def _start(self) -> None:
         wake = Wake()
