@@ -14,10 +14,11 @@ from netqos.errors import NetqosError, Rejected
 from netqos.model.health import Finding
 from netqos.observe.logs import Logs
 from netqos.runtime.backends import build_backends, make_context
+from netqos.runtime.judging import parse_and_judge
 from netqos.runtime.published import NAME, PublishedFiles
-from netqos.settings.file import parse_documents
 from netqos.settings.values import LogSettings, Settings
-from netqos.sources.configfiles import Unreadable, read_documents
+from netqos.sources.configfiles import Unreadable
+from netqos.sources.reading import read_settings
 
 
 class NoSuchFile(InputRejected):
@@ -31,7 +32,7 @@ def load_settings(given: str | None) -> tuple[Settings, str]:
     """
     path = Path(given or CONFIG)
     try:
-        return parse_documents(read_documents(path)), ""
+        return read_settings(path, parse_and_judge), ""
     except Rejected as problem:
         if _is_absent(path, problem):
             if given is None:

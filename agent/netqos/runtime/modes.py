@@ -20,7 +20,7 @@ from netqos.runtime.inputs import HostFacts
 from netqos.runtime.judging import doubts, parse_and_judge
 from netqos.runtime.parts import Hooks, Parts, make_parts
 from netqos.settings.values import Settings
-from netqos.sources.reading import Reader
+from netqos.sources.reading import Reader, read_settings
 
 DONE, FAILED, REJECTED = 0, 1, 5
 
@@ -64,10 +64,7 @@ def serve(config: Path) -> int:
 
 
 def _read(config: Path) -> Settings:
-    reading = Reader(config, parse_and_judge).read()
-    if reading.settings is None:
-        raise reading.problem or Rejected("the configuration was not read")
-    return reading.settings
+    return read_settings(config, parse_and_judge)
 
 
 async def _dry_run(settings: Settings) -> Answer:

@@ -52,6 +52,14 @@ class Reader:
         return self._last
 
 
+def read_settings(path: Path, parse: Parse) -> Settings:
+    """The settings of the files; `Rejected` with everything that is wrong with them."""
+    reading = Reader(path, parse).read()
+    if reading.settings is None:
+        raise reading.problem or Rejected("the configuration was not read")
+    return reading.settings
+
+
 def findings_of(problem: Rejected) -> tuple[Finding, ...]:
     """Every problem of a refused reading as a finding with its place."""
     match problem:

@@ -5,8 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from netqos.engine.policycheck import policy_problems
+from netqos.model.inputs import LevelPolicy, NodePolicy, Percent
+from netqos.model.levels import PerDirection, PerLevel
 from netqos.settings.file import parse_documents
 from netqos.settings.values import Settings, Toggle
 from tests.unit.engine.given import composed
@@ -73,6 +77,31 @@ def test_it_agrees_with_what_is_composed(levels: str) -> None:
     settings = settings_of(levels, more=", enable: true")
     at_run_time = {one.code for one in composed(settings=settings).findings} & {"invalid-policy"}
     assert bool(problems(settings)) == bool(at_run_time)
+
+
+AMOUNTS = st.one_of(
+    st.none(), st.integers(0, 1200).map(lambda mbit: mbit * 10**6), st.integers(0, 100).map(Percent)
+)
+CEILINGS = AMOUNTS.filter(lambda amount: amount not in (0, Percent(0)))
+LEVELS = st.builds(
+    LevelPolicy,
+    enabled=st.just(True),
+    guarantee=st.builds(PerDirection, tx=AMOUNTS, rx=AMOUNTS),
+    ceiling=st.builds(PerDirection, tx=CEILINGS, rx=CEILINGS),
+)
+
+
+@given(st.tuples(LEVELS, LEVELS, LEVELS))
+def test_whatever_the_policy_it_agrees_with_what_is_composed(
+    levels: tuple[LevelPolicy, LevelPolicy, LevelPolicy],
+) -> None:
+    policy = NodePolicy(source="file", enabled=True, levels=PerLevel(*levels))
+    total: PerDirection[int | None] = PerDirection(tx=10**9, rx=7 * 10**8)
+    settings = replace(Settings(), policy=policy, bandwidth=total)
+    told = {f"policy {one.problem.level.name} {one.direction.value}" for one in policy_problems(settings)}
+    found = {one.subject for one in composed(settings=settings).findings if one.code == "invalid-policy"}
+    assert told <= found
+    assert bool(told) == bool(found)
 
 
 def test_the_totals_of_all_uplinks_are_the_total() -> None:
