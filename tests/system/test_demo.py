@@ -96,3 +96,28 @@ def test_a_reader_that_leaves_is_no_error() -> None:
     with demo.stderr:
         assert (demo.wait(timeout=30), demo.stderr.read()) == (0, "")
     assert left_by(demo.pid) == []
+
+
+INTERRUPTED_AT_EXEC = """
+import os, signal, sys
+from netqos.cli.ctl import main
+from netqos.testing import usernamespace
+real = usernamespace.run_tool
+def run_tool(argv, **options):
+    if argv[0] == "unshare":
+        os.kill(os.getpid(), signal.SIGINT)
+    return real(argv, **options)
+usernamespace.run_tool = run_tool
+if usernamespace._REEXECUTED not in os.environ:
+    usernamespace.can_make_namespaces = lambda: False
+sys.exit(main(["demo"]))
+"""
+
+
+def test_ctrl_c_on_the_way_into_a_user_namespace_is_taken_up_there() -> None:
+    surroundings = {name: value for name, value in os.environ.items() if name != "NETQOS_IN_USER_NAMESPACE"}
+    command = [*as_nobody(), sys.executable, "-c", INTERRUPTED_AT_EXEC]
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, timeout=40, cwd="/", env=surroundings
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "netqosctl: interrupted\n")

@@ -9,6 +9,7 @@ from netqos.errors import Unsupported
 from netqos.testing.processes import run_tool, tool_environment
 
 _REEXECUTED = "NETQOS_IN_USER_NAMESPACE"
+_ENTER = ("unshare", "-Urnm")
 _PREPARE = "mount -t tmpfs tmpfs /run && ip link set lo up"
 
 
@@ -24,18 +25,22 @@ def reexec_in_user_namespace() -> None:
     """Return where namespaces can be made; else run this very command again as root of a user namespace.
 
     There /run is an empty tmpfs, since `ip netns` keeps its names in it. `Unsupported` where neither is allowed.
+    Signals that the caller blocks stay blocked in the command that runs again; a shell on the way would let them in.
     """
     if can_make_namespaces():
         return
-    refused = run_tool(["unshare", "-Urnm", "sh", "-c", _PREPARE], check=False)
-    if refused.returncode != 0 or os.environ.get(_REEXECUTED):
+    is_inside = _REEXECUTED in os.environ
+    prepare = ["sh", "-c", _PREPARE]
+    tried = run_tool(prepare if is_inside else [*_ENTER, *prepare], check=False)
+    if tried.returncode == 0 and not is_inside:
+        again = [*_ENTER, sys.executable, *sys.orig_argv[1:]]
+        os.execvpe(again[0], again, {**tool_environment(), _REEXECUTED: "1"})  # noqa: S606 - no shell is wanted
+    if tried.returncode != 0 or not can_make_namespaces():
         raise Unsupported(
-            f"neither root nor user namespaces are allowed here: {refused.stderr.strip()}",
+            f"neither root nor user namespaces are allowed here: {tried.stderr.strip()}",
             hint="run it as root, or allow user namespaces (sysctl user.max_user_namespaces, "
             "kernel.unprivileged_userns_clone, kernel.apparmor_restrict_unprivileged_userns)",
         )
-    again = ["unshare", "-Urnm", "sh", "-c", f'{_PREPARE} && exec "$@"', "sh", sys.executable, *sys.orig_argv[1:]]
-    os.execvpe(again[0], again, {**tool_environment(), _REEXECUTED: "1"})  # noqa: S606 - no shell is wanted
 
 
 def must_end_with_us() -> bool:
