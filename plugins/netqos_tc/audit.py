@@ -1,7 +1,7 @@
 """A cheap answer to "did anybody touch what is ours?": the configuration of our objects as bytes, without counters.
 
-Compared are: the root of each device watched, every class with its parameters and the handle of its queue, the
-filters, and the generation number of nftables. L0's ceiling is left out, since the fast loop moves it. When only the
+Compared are: the root of each device watched, every class with its parameters, its queue with its own, the filters,
+and the generation number of nftables. L0's ceiling is left out, since the fast loop moves it. When only the
 number has moved (kube-proxy writes its own tables all day), our own table is read and compared.
 """
 
@@ -20,8 +20,10 @@ _ID: Final = slice(8, 20)  # handle, parent and queue's handle in struct tcmsg
 _KIND: Final = slice(20, 28)
 _HTB: Final = netmsg.string(1, "htb")
 _OPTIONS_AT: Final = 28
+_PLACE_AT: Final = 4
 _L0: Final = struct.pack("=I", numbers.class_id(numbers.L0))
 _LENGTH: Final = struct.Struct("=H")
+_PLACE: Final = struct.Struct("=iII")  # device, handle, parent in struct tcmsg
 _GENERATION_AT: Final = 4  # struct nfgenmsg in front carries the generation number too
 _L0_RATE: Final = slice(36, 48)  # behind the headers of the two attributes: struct tc_ratespec of the rate
 
@@ -54,7 +56,7 @@ class Auditor:
         return Fingerprint(
             ifindexes=devices,
             generation=self._generation(),
-            devices=tuple(self._device(ifindex) for ifindex in sorted(devices)),
+            devices=self._all(devices),
             table=tuple(message.body[_GENERATION_AT:] for message in self._reader.table_messages()),
         )
 
@@ -63,8 +65,14 @@ class Auditor:
         generation = self._generation()
         if generation != last.generation:
             return self.take(devices)
-        found = tuple(self._device(ifindex) for ifindex in sorted(devices))
+        found = self._all(devices)
         return Fingerprint(ifindexes=devices, generation=generation, devices=found, table=last.table)
+
+    def _all(self, devices: frozenset[int]) -> tuple[object, ...]:
+        """Each device by itself, then the queues of the leaves; a dump of qdiscs is always one of all devices."""
+        each = tuple(self._device(ifindex) for ifindex in sorted(devices))
+        bodies = [message.body for message in self._route.dump(wire.dump_qdiscs())] if devices else []
+        return *each, tuple(_queue(body) for body in bodies if _is_queue(body, devices))
 
     def _generation(self) -> int:
         return nfwire.read_generation(self._netfilter.get(nfwire.get_generation()))
@@ -92,6 +100,20 @@ def _identity(root: Qdisc) -> tuple[object, ...]:
     """A root without its counters."""
     default = answers.read_default_minor(root.options) if root.kind == "htb" else None
     return root.kind, root.handle, default
+
+
+def _is_queue(body: bytes, devices: frozenset[int]) -> bool:
+    """Whether a qdisc stands in a class of ours."""
+    ifindex, _handle, parent = _PLACE.unpack_from(body, _PLACE_AT)
+    return ifindex in devices and numbers.major_of(parent) == numbers.MAJOR
+
+
+def _queue(body: bytes) -> bytes:
+    """A qdisc without its counters: where it is, its kind and its options."""
+    end = _KIND.start
+    for _ in range(2):
+        end += (_LENGTH.unpack_from(body, end)[0] + 3) & ~3
+    return body[_PLACE_AT:end]
 
 
 def _config(body: bytes) -> bytes:

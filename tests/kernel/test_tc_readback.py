@@ -121,6 +121,7 @@ DRIFTS = {
     "unknown leaf": "tc class del dev up0 classid 4e51:11f",
     "queue removed": "tc qdisc del dev up0 parent 4e51:{leaf}",
     "queue replaced": "tc qdisc replace dev up0 parent 4e51:{leaf} pfifo limit 7",
+    "queue changed in its place": "tc qdisc change dev up0 parent 4e51:{leaf} bfifo limit 1700",
     "child under a leaf": "tc class add dev up0 parent 4e51:{leaf} classid 4e51:fffd htb rate 1mbit",
     "filter": "tc filter del dev up0 parent 4e51: prio 1",
     "filter retargeted": """
