@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from netqos.errors import Rejected
+from netqos.model.health import error
 from netqos.model.inputs import Freshness
 from netqos.settings.file import parse_documents
+from netqos.settings.issues import Code, Issue
+from netqos.settings.values import Settings
 from netqos.sources.acceptance import Configuration
 from netqos.sources.base import Snapshot, Source
 from netqos.sources.localfile import LocalFile, Pace
@@ -165,6 +169,38 @@ async def test_a_broken_file_leaves_the_last_good_settings(main: Path) -> None:
     hints.on_change()
     assert (await reader.next()).findings == ()
     await reader.close()
+
+
+async def test_what_others_judge_refuses_a_reading_like_a_wrong_text(main: Path) -> None:
+    def check(settings: Settings) -> Iterator[Issue]:
+        if "zap" in settings.backends:
+            yield Issue(code=Code.BACKEND, path=("backends", 1), message="no", hint="remove it")
+
+    hints = Hints()
+    parse = partial(parse_documents, check=check)
+    source = LocalFile(main, clock=FakeClock(), parse=parse, pace=QUICK, watch=hints)
+    reader = Reader(source)
+    first = await reader.next()
+    put(main, "onExit: keep\nbackends: [tc, zap]\n")
+    hints.on_change()
+    found = await reader.next()
+    assert found.value == first.value
+    assert found.findings == (
+        error("configuration-invalid", "netqos.yaml line 2", "backends[1]: no", hint="remove it"),
+    )
+    assert freshness(source) is Freshness.STALE
+    await reader.close()
+
+
+async def test_a_file_that_is_not_read_is_told_and_does_not_quicken_the_pace(main: Path) -> None:
+    (main.parent / "conf.d").mkdir()
+    (main.parent / "conf.d/a.yml").write_text("{}")
+    source = LocalFile(main, clock=FakeClock(), pace=QUICK, watch=Hints())
+    reader = Reader(source)
+    assert [one.code for one in (await reader.next()).findings] == ["configuration-ignored"]
+    put(main, "onExit: keep\n")
+    with pytest.raises(TimeoutError):  # it looks when it is told, as before
+        await asyncio.wait_for(anext(reader.stream), 0.1)
 
 
 async def test_a_file_that_is_being_written_is_not_taken_for_broken(main: Path) -> None:
