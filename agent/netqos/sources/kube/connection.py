@@ -161,11 +161,12 @@ def loopback_get(url: str, headers: Mapping[str, str], *, read_s: float = READ_S
     """GET from a server on this very node, whose certificate nobody else can vouch for (the kubelet's own)."""
     import urllib3  # noqa: PLC0415 - as the package's docstring says
 
-    pool = urllib3.PoolManager(cert_reqs="CERT_NONE", retries=False, socket_options=SOCKET_OPTIONS)
-    context = ssl.create_default_context()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
-    pool.connection_pool_kw["ssl_context"] = context
+    # It would be repeated with each poll, and nothing could be done about it.
+    urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)
+    pool = urllib3.PoolManager(ssl_context=context, retries=False, socket_options=SOCKET_OPTIONS)
     return _checked(_send(pool, "GET", url, headers=headers, body=None, read_s=read_s))
 
 
