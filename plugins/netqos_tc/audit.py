@@ -35,7 +35,7 @@ class Fingerprint:
     ifindexes: frozenset[int]
     devices: tuple[object, ...]
     generation: int
-    table: tuple[bytes, ...]
+    table: tuple[object, ...]
 
     def is_same_as(self, other: Fingerprint) -> bool:
         """Whether nothing of ours differs; the generation number alone says nothing."""
@@ -57,7 +57,11 @@ class Auditor:
             ifindexes=devices,
             generation=self._generation(),
             devices=self._all(devices),
-            table=tuple(message.body[_GENERATION_AT:] for message in self._reader.table_messages()),
+            table=(
+                self._reader.chains(),
+                self._reader.is_dormant(),
+                *(message.body[_GENERATION_AT:] for message in self._reader.table_messages()),
+            ),
         )
 
     def refresh(self, last: Fingerprint, devices: frozenset[int]) -> Fingerprint:

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable
 from typing import Final
 
 from netqos_tc import numbers
@@ -35,6 +34,7 @@ _CHAINS: Final = {
     POSTROUTING: ChainSpec(name=POSTROUTING, hook=4, priority=_MANGLE),
 }
 _PLAIN_OWNER: Final = re.compile(r"[\x21-\x7e]{1,120}")
+_PLAIN_CHAIN: Final = re.compile(r"[A-Za-z][A-Za-z0-9_.]*")
 _KEY_TYPES: Final = {ElementMap.TX4: "ipv4_addr", ElementMap.TX6: "ipv6_addr"}
 _OURS: Final = f"meta priority & 0xffff0000 {{}} 0x{numbers.ROOT:08x}"
 
@@ -58,14 +58,24 @@ def maps(*, cgroups: bool) -> tuple[ElementMap, ...]:
     return tuple(one for one in ElementMap if cgroups or one.depth is None)
 
 
-def setup_text(*, cgroups: bool, wrong_chains: Iterable[str] = (), table: str = TABLE) -> str:
-    """The commands that make the table, or repair it: maps that are there keep their elements.
+def repair_text(met: TableSpec, after: TableSpec) -> str:
+    """The commands, one transaction, that put the rest of a table right; maps that are there keep their elements.
 
-    `wrong_chains` exist under another hook or priority and are made anew; all within the one transaction.
+    Chains that are not ours, or are under another hook, priority or policy, go. Whoever gave one a name that is no
+    plain word gets the whole table made anew, since names of others are not to be read as commands.
     """
+    names = sorted(chain.name for chain in met.chains)
+    wrong = sorted(chain.name for chain in met.chains - after.chains)
+    text = setup_text(cgroups=has_cgroups(after))
+    if not all(map(_PLAIN_CHAIN.fullmatch, names)):
+        return removal_text() + text
+    emptied = [f"flush chain inet {TABLE} {name}\n" for name in names]
+    return "".join([*emptied, *(f"delete chain inet {TABLE} {name}\n" for name in wrong), text])
+
+
+def setup_text(*, cgroups: bool, table: str = TABLE) -> str:
+    """The commands that make the table; maps that are there keep their elements."""
     lines = [f"add table inet {table}"]
-    for chain in sorted(wrong_chains):
-        lines += [f"flush chain inet {table} {chain}", f"delete chain inet {table} {chain}"]
     for one in maps(cgroups=cgroups):
         key_type = _KEY_TYPES.get(one, "cgroupsv2")
         lines.append(f"add map inet {table} {one.value} {{ type {key_type} : classid; }}")

@@ -24,6 +24,7 @@ _SUBSYSTEM_IN_NETWORK_ORDER: Final = struct.unpack("=H", struct.pack(">H", 10))[
 _INET: Final = 1
 _GENMSG: Final = struct.Struct("=BBH")
 
+_GETTABLE: Final = _SUBSYSTEM | 1
 _GETCHAIN: Final = _SUBSYSTEM | 4
 _GETRULE: Final = _SUBSYSTEM | 7
 _GETSET: Final = _SUBSYSTEM | 10
@@ -37,6 +38,9 @@ _BATCH_END: Final = 17
 _NAME_OF_TABLE: Final = 1  # the first attribute of all of them
 _CHAIN_NAME: Final = 3
 _CHAIN_HOOK: Final = 4
+_CHAIN_POLICY: Final = 5
+_TABLE_FLAGS: Final = 2
+_DORMANT: Final = 1
 _RULE_CHAIN: Final = 2
 _RULE_USERDATA: Final = 7
 _SET_NAME: Final = 2
@@ -54,6 +58,11 @@ _COMMENT: Final = 0  # NFTNL_UDATA_RULE_COMMENT and NFTNL_UDATA_SET_ELEM_COMMENT
 def get_generation() -> Request:
     """The number of the ruleset's last change in this namespace."""
     return Request(_GETGEN, 0, _GENMSG.pack(0, 0, 0))
+
+
+def get_table() -> Request:
+    """Our table itself; ENOENT where it is not there."""
+    return Request(_GETTABLE, 0, _of_table())
 
 
 def dump_chains() -> Request:
@@ -106,13 +115,20 @@ def read_generation(message: Message) -> int:
 
 
 def read_chain(message: Message) -> ChainSpec | None:
-    """A base chain of our table, None for any other."""
+    """A chain of our table, None for one of another table."""
     parts = _parts(message)
     if _text(parts[_NAME_OF_TABLE]) != TABLE:
         return None
     hook = attributes(parts.get(_CHAIN_HOOK, b""))
     number, priority = (struct.unpack(">i", hook[kind])[0] if kind in hook else -1 for kind in (1, 2))
-    return ChainSpec(name=_text(parts[_CHAIN_NAME]), hook=number, priority=priority)
+    policy = struct.unpack(">i", parts[_CHAIN_POLICY])[0] if _CHAIN_POLICY in parts else -1
+    return ChainSpec(name=_text(parts[_CHAIN_NAME]), hook=number, priority=priority, policy=policy)
+
+
+def is_dormant(message: Message) -> bool:
+    """Whether a table is switched off."""
+    flags = _parts(message).get(_TABLE_FLAGS)
+    return flags is not None and bool(struct.unpack(">I", flags)[0] & _DORMANT)
 
 
 def read_rule(message: Message) -> RuleSpec:

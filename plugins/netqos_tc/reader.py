@@ -12,6 +12,7 @@ from netqos_tc.netlink import Channel, RequestRefused
 from netqos_tc.netmsg import Message, Request
 from netqos_tc.root import Child, Root
 from netqos_tc.spec import (
+    ChainSpec,
     ClassKey,
     ElementKey,
     ElementMap,
@@ -82,6 +83,18 @@ class Reader:
     def has_table(self) -> bool:
         """Whether our nft table is there with its maps."""
         return bool(self._dump_table(nfwire.dump_maps()))
+
+    def chains(self) -> frozenset[ChainSpec]:
+        """The chains of our table."""
+        found = map(nfwire.read_chain, self._dump_table(nfwire.dump_chains()))
+        return frozenset(one for one in found if one is not None)
+
+    def is_dormant(self) -> bool:
+        """Whether our table is there but switched off."""
+        try:
+            return nfwire.is_dormant(self._netfilter.get(nfwire.get_table()))
+        except RequestRefused:
+            return False
 
     def elements(self, which: ElementMap) -> dict[ElementKey, ElementSpec]:
         """The elements of one map, empty where it is not there."""
@@ -163,14 +176,16 @@ class Reader:
 
     def _add_table(self, found: Inventory) -> None:
         maps = {nfwire.read_map_name(one) for one in self._dump_table(nfwire.dump_maps())}
-        chains = [nfwire.read_chain(one) for one in self._dump_table(nfwire.dump_chains())]
-        ours = [one for one in chains if one is not None and one.name in classify.CHAIN_NAMES]
-        if not maps and not ours:
+        chains = self.chains()
+        if not maps and not chains:
             return
         rules = [nfwire.read_rule(one) for one in self._dump_table(nfwire.dump_rules())]
         known = [one for one in ElementMap if one.value in maps]
         found.specs[TableKey()] = TableSpec(
-            maps=frozenset(one.value for one in known), chains=frozenset(ours), rules=_in_order(rules)
+            maps=frozenset(one.value for one in known),
+            chains=chains,
+            rules=_in_order(rules),
+            dormant=self.is_dormant(),
         )
         for which in known:
             for key, element in self.elements(which).items():

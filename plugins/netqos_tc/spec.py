@@ -143,20 +143,25 @@ class RuleSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChainSpec:
-    """A base chain: its hook, by number, and priority."""
+    """A chain: its hook, by number, priority and policy, each -1 where it has none. NF_ACCEPT is 1."""
 
     name: str
     hook: int
     priority: int
+    policy: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableSpec:
-    """The nft table without its elements: maps by name, chains, and all rules in their order, chain by chain."""
+    """The nft table without its elements: maps by name, chains, and all rules in their order, chain by chain.
+
+    A `dormant` table does nothing.
+    """
 
     maps: frozenset[str]
     chains: frozenset[ChainSpec]
     rules: tuple[RuleSpec, ...]
+    dormant: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

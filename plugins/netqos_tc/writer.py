@@ -160,17 +160,15 @@ class Writer:
             return None
         before, after = edit.before, edit.after
         assert isinstance(after, TableSpec)
-        met = before.chains if isinstance(before, TableSpec) else frozenset()
-        wrong = {chain.name for chain in met - after.chains}
-        text = classify.setup_text(cgroups=classify.has_cgroups(after), wrong_chains=wrong)
-        try:
+        text = classify.setup_text(cgroups=classify.has_cgroups(after))
+        if not isinstance(before, TableSpec):
             nft.run(text)
+            return None
+        try:
+            nft.run(classify.repair_text(before, after))
         except Rejected:
-            if before is None:
-                raise
-            nft.run(
-                classify.removal_text() + text
-            )  # a map of another type: its elements follow in the next round
+            # a map of another type, say: its elements follow in the next round
+            nft.run(classify.removal_text() + text)
         return None
 
     def _write_elements(self, outcome: Outcome, jobs: Sequence[Job]) -> None:

@@ -205,6 +205,19 @@ DRIFTS = {
         nft delete chain inet netqos output
         nft add chain inet netqos output '{ type filter hook forward priority 7; }'
     """,
+    "chain that drops": "nft chain inet netqos postrouting '{ policy drop; }'",
+    "chain of others": """
+        nft add chain inet netqos evil '{ type filter hook output priority 0; policy drop; }'
+        nft add rule inet netqos evil accept
+    """,
+    "chains of others from which ours jump": """
+        nft add chain inet netqos one
+        nft add chain inet netqos other
+        nft add rule inet netqos one jump other
+        nft add rule inet netqos other drop
+        nft insert rule inet netqos output jump one
+    """,
+    "table switched off": "nft add table inet netqos '{ flags dormant; }'",
     "map of another type": """
         nft flush chain inet netqos postrouting
         nft delete map inet netqos tx6

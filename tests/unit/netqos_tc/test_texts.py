@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,7 +12,7 @@ from netqos.errors import Rejected
 from netqos_tc import classify, options, root
 from netqos_tc.options import Options
 from netqos_tc.root import Child, Root
-from netqos_tc.spec import ElementMap
+from netqos_tc.spec import ChainSpec, ElementMap
 
 
 def test_options_in_words() -> None:
@@ -137,3 +139,23 @@ def test_a_root_is_kept_and_read_back(kept: Root) -> None:
 )
 def test_a_damaged_document_is_none(document: object) -> None:
     assert root.from_document(document) is None
+
+
+def test_a_repair_empties_every_chain_before_one_goes_and_leaves_the_maps() -> None:
+    spec = classify.table_spec(cgroups=True)
+    met = replace(spec, chains=spec.chains | {ChainSpec(name="evil", hook=3, priority=0, policy=0)})
+    lines = classify.repair_text(met, spec).splitlines()
+    assert lines[:4] == [
+        "flush chain inet netqos evil",
+        "flush chain inet netqos output",
+        "flush chain inet netqos postrouting",
+        "delete chain inet netqos evil",
+    ]
+    assert lines[4:] == classify.setup_text(cgroups=True).splitlines()
+
+
+@pytest.mark.parametrize("name", ["x; delete table ip filter", "a b", "1", "", "a\nflush ruleset", '"'])
+def test_the_name_of_somebodys_chain_is_never_read_as_a_command(name: str) -> None:
+    spec = classify.table_spec(cgroups=True)
+    met = replace(spec, chains=spec.chains | {ChainSpec(name=name, hook=-1, priority=-1, policy=-1)})
+    assert classify.repair_text(met, spec) == classify.removal_text() + classify.setup_text(cgroups=True)

@@ -373,4 +373,7 @@ async def test_an_element_of_another_type_of_map_makes_the_table_anew() -> None:
     table = [one for one in operations if one.subject == "table inet netqos"]
     host = Host(nft=FakeNft(Rejected("nft: File exists")))
     assert (await host.apply(table)).ok
-    assert host.nft.scripts[1] == classify.removal_text() + host.nft.scripts[0]
+    assert host.nft.scripts == [
+        classify.repair_text(damaged, spec),
+        classify.removal_text() + classify.setup_text(cgroups=True),
+    ]
