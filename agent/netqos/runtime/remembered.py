@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
+from netqos.backend import StateStore
 from netqos.errors import Rejected
 from netqos.host.clock import Clock
 from netqos.host.memory import AgentMemory, Documents
@@ -19,6 +20,9 @@ from netqos.runtime.judging import parse_and_judge
 from netqos.settings.values import PathSettings
 from netqos.sources.configfiles import read_documents
 from netqos.sources.localfile import LocalFile
+
+OWNER = "configuration-owner"
+"""The document that names the main file whose accepted texts are remembered."""
 
 _STATE_KEY = re.compile(r"""\bstate["']?\s*:\s*["']?(/[^\s,}"']+)""")
 
@@ -41,10 +45,15 @@ def remembered_documents(config: Path, environ: Mapping[str, str] = os.environ) 
     except Rejected:
         pass
     for folder in _candidates(documents, environ):
-        found = AgentMemory(StateFolder(folder)).configuration.load()
-        if found:
-            return found
+        state = StateFolder(folder)
+        if state.load(OWNER) == str(config.absolute()):
+            return AgentMemory(state).configuration.load()
     return ()
+
+
+def remember_owner(state: StateStore, config: Path) -> None:
+    """Keep whose texts the folder remembers, so that a broken file never brings those of another one in force."""
+    state.save(OWNER, str(config.absolute()))
 
 
 def with_places_searched(
@@ -69,7 +78,7 @@ def with_places_searched(
 
 
 def _candidates(documents: Documents, environ: Mapping[str, str]) -> tuple[Path, ...]:
-    """Folders that may hold the state, the likeliest first."""
+    """Folders that may hold the state: those that the text names; else systemd's, else the default."""
     named = [match[1] for _, text in documents for match in _STATE_KEY.finditer(text)]
     by_systemd = [one for one in environ.get("STATE_DIRECTORY", "").split(":") if one]
-    return tuple(Path(one) for one in dict.fromkeys((*named, *by_systemd, str(PathSettings().state))))
+    return tuple(Path(one) for one in dict.fromkeys(named or by_systemd or [str(PathSettings().state)]))

@@ -30,7 +30,7 @@ from netqos.runtime.cluster import decided, follow_kubernetes, is_in_cluster
 from netqos.runtime.inputs import HostFacts
 from netqos.runtime.parts import Hooks, Parts, make_parts
 from netqos.runtime.reconciler import PassReport
-from netqos.runtime.remembered import open_source, with_places_searched
+from netqos.runtime.remembered import open_source, remember_owner, with_places_searched
 from netqos.settings.values import OnExit
 from netqos.sources.acceptance import Configuration
 from netqos.sources.base import Snapshot
@@ -228,6 +228,7 @@ class Supervisor:
                 await asyncio.to_thread(memory.last_good.save, newest[0])
             if newest[1] is not kept[1]:
                 await asyncio.to_thread(memory.configuration.save, newest[1].documents)
+                await asyncio.to_thread(remember_owner, self._parts.state, self._source.path)
             kept = newest
             await asyncio.sleep(SAVE_S)
 

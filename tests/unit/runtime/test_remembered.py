@@ -7,16 +7,17 @@ import pytest
 from netqos.errors import Rejected
 from netqos.host.memory import AgentMemory
 from netqos.host.state import StateFolder
-from netqos.runtime.remembered import remembered_documents, with_places_searched
+from netqos.runtime.remembered import remember_owner, remembered_documents, with_places_searched
 
 GOOD = "policy: {enable: true}\n"
 
 
 @pytest.fixture
 def state(tmp_path: Path) -> Path:
-    folder = tmp_path / "state"
-    AgentMemory(StateFolder(folder)).configuration.save((("netqos.yaml", GOOD),))
-    return folder
+    folder = StateFolder(tmp_path / "state")
+    AgentMemory(folder).configuration.save((("netqos.yaml", GOOD),))
+    remember_owner(folder, tmp_path / "netqos.yaml")
+    return tmp_path / "state"
 
 
 @pytest.mark.parametrize(
@@ -39,6 +40,12 @@ def test_systemd_names_the_state_where_the_files_say_nothing(tmp_path: Path, sta
     assert remembered_documents(config, {"STATE_DIRECTORY": str(state)}) == (("netqos.yaml", GOOD),)
 
 
+def test_what_another_file_left_is_not_taken(tmp_path: Path, state: Path) -> None:
+    config = tmp_path / "other.yaml"
+    config.write_text(f"paths: {{state: {state}}}\nnods: 1\n")
+    assert remembered_documents(config, {}) == ()
+
+
 def test_right_files_need_no_memory(tmp_path: Path, state: Path) -> None:
     config = tmp_path / "netqos.yaml"
     config.write_text(f"paths: {{state: {state}}}\n")
@@ -57,4 +64,5 @@ def test_the_refusal_names_the_places_that_remember_nothing(tmp_path: Path) -> N
     told = with_places_searched(Rejected("wrong", problems=("nods: unknown",)), config, {})
     assert told.problems[0] == "nods: unknown"
     assert str(tmp_path / "none") in told.problems[1]
-    assert "/var/lib/netqos" in told.problems[1]
+    config.write_text("nods: 1\n")
+    assert "/var/lib/netqos" in with_places_searched(Rejected("wrong"), config, {}).problems[1]
