@@ -1,0 +1,91 @@
+"""The daemon over the tc backend: repairs that are held back leave a whole tree or none; foreign objects go."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from netqos.model.levels import Level
+from netqos.testing.daemon import Daemon, workload
+from netqos.testing.netns import Rig
+
+pytestmark = pytest.mark.kernel("htb", "nft", "u32", "nft-fib", "nft-socket")
+
+
+@pytest.fixture
+def rig() -> Iterator[Rig]:
+    with Rig(pods=("web", "batch")) as rig:
+        yield rig
+
+
+@pytest.fixture
+def daemon(rig: Rig) -> Iterator[Daemon]:
+    daemon = Daemon(
+        rig,
+        {
+            "node": {"bandwidth": {"tx": "200M", "rx": "150M"}},
+            "policy": {"enable": True},
+            "workloads": [workload(rig, "web", Level.L0), workload(rig, "batch", Level.L2)],
+        },
+    )
+    daemon.start()
+    yield daemon
+    daemon.stop()
+
+
+def tc(rig: Rig, command: str) -> str:
+    return rig.node.run(["tc", *command.split()]).stdout
+
+
+def parents(rig: Rig) -> dict[str, str]:
+    """The classes of the uplink with their parents."""
+    words = [line.split() for line in tc(rig, f"class show dev {rig.uplink}").splitlines()]
+    return {one[2]: one[4] if one[3] == "parent" else "root" for one in words}
+
+
+def eventually(check: Callable[[], bool], timeout_s: float = 5.0) -> bool:
+    end_s = time.monotonic() + timeout_s
+    while time.monotonic() < end_s:
+        if check():
+            return True
+        time.sleep(0.05)
+    return check()
+
+
+def findings(daemon: Daemon) -> dict[str, str]:
+    """Code and severity of everything that is to say of the node and of the backend."""
+    status = daemon.client.get("/v1/status")
+    found = [*status["findings"], *status["backends"]["tc"]["findings"]]
+    return {one["code"]: one["severity"] for one in found}
+
+
+def repairs(daemon: Daemon) -> int:
+    return int(daemon.client.get("/v1/status")["backends"]["tc"]["repairs"])
+
+
+def test_losses_that_come_with_the_root_never_leave_a_part_of_the_tree(rig: Rig, daemon: Daemon) -> None:
+    """A changed level and two lost roots within a minute; then a third root, whose repair waits, as a whole."""
+    before = parents(rig)
+    tc(rig, "class change dev up0 parent 4e51:1 classid 4e51:12 htb rate 1mbit ceil 1mbit")
+    assert eventually(lambda: repairs(daemon) == 1)
+    for _ in range(2):
+        tc(rig, "qdisc del dev up0 root")
+        assert eventually(lambda: parents(rig) == before)
+    assert repairs(daemon) == 3
+    tc(rig, "qdisc del dev up0 root")
+    assert eventually(lambda: "repair-backoff" in findings(daemon))
+    assert parents(rig) == {}
+
+
+def test_what_others_put_into_the_tree_is_gone_again(rig: Rig, daemon: Daemon) -> None:
+    before = parents(rig)
+    tc(rig, "class add dev up0 parent 4e51: classid 4e51:99 htb rate 1gbit")
+    tc(rig, "filter add dev up0 parent 4e51: protocol ip prio 50 u32 match u32 0 0 classid 4e51:99")
+    assert eventually(lambda: parents(rig) == before)
+    assert "4e51:99" not in tc(rig, "filter show dev up0 parent 4e51:")
+
+
+def test_nobody_is_warned_of_what_nobody_asked_for(rig: Rig, daemon: Daemon) -> None:
+    assert findings(daemon) == {"not-enforced-ingress": "info"}
