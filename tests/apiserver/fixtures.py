@@ -28,8 +28,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if isinstance(item, pytest.Function) and not FIXTURES.isdisjoint(item.fixturenames):
             item.add_marker(pytest.mark.xdist_group("apiserver"))
-            if item.get_closest_marker("timeout") is None:
-                item.add_marker(pytest.mark.timeout(60, func_only=True))
+            item.add_marker(pytest.mark.timeout(_own_timeout(item), func_only=True), append=False)
+
+
+def _own_timeout(item: pytest.Item) -> float:
+    """The seconds that a test asks for by its marker, 60 where it has none."""
+    marker = item.get_closest_marker("timeout")
+    seconds: float = 60 if marker is None else (*marker.args, marker.kwargs.get("timeout"))[0]
+    return seconds
 
 
 @pytest.fixture(scope="session")
