@@ -58,18 +58,26 @@ def main(argv: Sequence[str]) -> int:
         return 1
     figures: list[Figure] = []
     failed: list[str] = []
-    for name in arguments.names or BENCHES:
-        found = _run(name, options)
-        figures += found or []
-        failed += [name] if found is None else []
+    try:
+        for name in arguments.names or BENCHES:
+            found = _run(name, options)
+            figures += found or []
+            failed += [name] if found is None else []
+            _write(arguments, figures, options)
+    except KeyboardInterrupt:
+        failed.append("the rest (interrupted)")
     print(table(figures))
+    if failed:
+        print(f"bench: could not be run: {', '.join(failed)}", file=sys.stderr)
+    return 1 if failed else 0
+
+
+def _write(arguments: argparse.Namespace, figures: Sequence[Figure], options: Options) -> None:
+    """Write what is known so far: a run that is cut short has lost nothing."""
     if arguments.json is not None:
         arguments.json.write_text(json.dumps(_document(figures, options), indent=2) + "\n", encoding="utf-8")
     if arguments.markdown is not None:
         arguments.markdown.write_text(markdown(figures), encoding="utf-8")
-    if failed:
-        print(f"bench: could not be run: {', '.join(failed)}", file=sys.stderr)
-    return 1 if failed else 0
 
 
 def _parser() -> argparse.ArgumentParser:
