@@ -31,6 +31,9 @@ _MERGE = "application/merge-patch+json"
 _JSON = "application/json"
 _LONGEST_NOTE = 1024
 
+TOLD = frozenset(code for code in REASONS if not code.startswith("address-"))
+"""What a pod's owner can mend; who has which address is nobody's annotation."""
+
 Post = Callable[[str, str, object, str], None]
 """(method, path, body, content type); raises whatever it wants where it fails."""
 
@@ -100,7 +103,7 @@ class Reporter:
         self._views = pods
         for pod in pods:
             for finding in pod.findings:
-                if finding.code in REASONS and pod.namespace and not pod.uid.startswith(WORKLOAD_PREFIX):
+                if finding.code in TOLD and pod.namespace and not pod.uid.startswith(WORKLOAD_PREFIX):
                     self._tell(pod, finding)
 
     def annotate(self, text: str) -> None:
