@@ -15,7 +15,7 @@ import yaml
 from netqos.cli.daemon import main as netqosd
 from tests.apiserver.client import ApiError, Document
 from tests.apiserver.gobuild import ROOT
-from tests.apiserver.kube import CORE, Kube, pods_path
+from tests.apiserver.kube import CORE, NODES, NODESLOS, Kube, pods_path
 from tests.apiserver.server import ApiServer
 from tests.kube.manifests import CHART, DAEMONSET, RenderFailed, by_name, helm, is_hook, kustomize
 
@@ -36,10 +36,10 @@ CHARTS: dict[str, dict[str, Any]] = {
     },
 }
 RIGHTS = {
-    ("", "pods"): {"get", "list", "watch"},
-    ("", "nodes"): {"get", "list", "watch"},
-    ("slo.koordinator.sh", "nodeslos"): {"get", "list", "watch"},
-    ("events.k8s.io", "events"): {"create", "patch"},
+    ("", "pods"): {"list", "watch"},
+    ("", "nodes"): {"list", "watch"},
+    ("slo.koordinator.sh", "nodeslos"): {"list", "watch"},
+    ("events.k8s.io", "events"): {"create"},
 }
 
 Rendered = Callable[[str], list[Document]]
@@ -168,8 +168,9 @@ def test_the_server_grants_the_role_and_no_more(rendered: Rendered, kube: Kube) 
         kube.create_slo({"networkQOSStrategy": {"enable": True}})
         (pod,) = daemon.get("/api/v1/pods", fieldSelector=f"spec.nodeName={kube.node}")["items"]
         assert pod["metadata"]["name"] == "web"
-        assert daemon.get(f"/api/v1/nodes/{kube.node}")["kind"] == "Node"
-        assert daemon.get(f"/apis/slo.koordinator.sh/v1alpha1/nodeslos/{kube.node}")["kind"] == "NodeSLO"
+        for path in (NODES, NODESLOS):
+            (one,) = daemon.get(path, fieldSelector=f"metadata.name={kube.node}")["items"]
+            assert one["metadata"]["name"] == kube.node
         assert daemon.create(f"/apis/events.k8s.io/v1/namespaces/{kube.namespace}/events", event(pod))
         for method, path in FORBIDDEN:
             with pytest.raises(ApiError) as told:
@@ -178,15 +179,17 @@ def test_the_server_grants_the_role_and_no_more(rendered: Rendered, kube: Kube) 
 
 
 FORBIDDEN = [
+    ("GET", f"{NODES}/{{node}}"),
+    ("GET", f"{CORE}/namespaces/{{namespace}}/pods/web"),
     ("GET", f"{CORE}/secrets"),
     ("GET", f"{CORE}/configmaps"),
     ("GET", f"{CORE}/namespaces"),
     ("PATCH", f"{CORE}/namespaces/{{namespace}}/pods/web"),
     ("PATCH", f"{CORE}/namespaces/{{namespace}}/pods/web/status"),
     ("DELETE", f"{CORE}/namespaces/{{namespace}}/pods/web"),
-    ("PATCH", f"{CORE}/nodes/{{node}}"),
-    ("PATCH", f"{CORE}/nodes/{{node}}/status"),
-    ("PATCH", "/apis/slo.koordinator.sh/v1alpha1/nodeslos/{node}"),
+    ("PATCH", f"{NODES}/{{node}}"),
+    ("PATCH", f"{NODES}/{{node}}/status"),
+    ("PATCH", f"{NODESLOS}/{{node}}"),
     ("GET", "/apis/events.k8s.io/v1/events"),
 ]
 
