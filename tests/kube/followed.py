@@ -43,9 +43,7 @@ class Followed:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(5)
         self._loop.close()
-        for thread in threading.enumerate():
-            if thread.name.startswith("kube-"):
-                thread.join(5)
+        self.sources.join(5)
         # urllib3 closes what a cleared pool holds when it is collected: now, so that no later test counts it.
         gc.collect()
 

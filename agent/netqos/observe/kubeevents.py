@@ -96,6 +96,10 @@ class Reporter:
         self._stopped.set()
         self._news.set()
 
+    def join(self, timeout_s: float) -> None:
+        """Wait for the end."""
+        self._thread.join(timeout_s)
+
     def see(self, pods: tuple[PodView, ...]) -> None:
         """Every pod with its findings of now; costs nothing where they are the same as before."""
         if pods is self._views:

@@ -124,6 +124,14 @@ class KubeSources:
             if part is not None:
                 part.stop()
 
+    def join(self, timeout_s: float) -> None:
+        """Wait after `stop` until the threads have ended; a daemon that ends need not."""
+        end_s = self._clock.monotonic() + timeout_s
+        for part in (self._pods, self._slo, self._note, self._kubelet, self._reporter):
+            if part is not None:
+                part.join(max(0.0, end_s - self._clock.monotonic()))
+        self._thread.join(max(0.0, end_s - self._clock.monotonic()))
+
     async def first(self, timeout_s: float = FIRST_S) -> bool:
         """Wait until every source has delivered; False when it takes too long."""
         assert self._world is not None

@@ -64,6 +64,10 @@ class Kubelet:
         """End, with the next poll at the latest."""
         self._stop.set()
 
+    def join(self, timeout_s: float) -> None:
+        """Wait for the end."""
+        self._thread.join(timeout_s)
+
     def _run(self) -> None:
         while not self._stop.is_set():
             if self._is_wanted():

@@ -71,14 +71,16 @@ class Watcher(Generic[T]):
         """Begin."""
         self._thread.start()
 
-    def stop(self, *, wait_s: float = 0.0) -> None:
-        """End; with `wait_s` wait for it."""
+    def stop(self) -> None:
+        """End soon."""
         self._stop.set()
         response = self._response
         if response is not None:
             response.interrupt()
-        if wait_s:
-            self._thread.join(wait_s)
+
+    def join(self, timeout_s: float) -> None:
+        """Wait for the end."""
+        self._thread.join(timeout_s)
 
     def _run(self) -> None:
         while not self._stop.is_set():
