@@ -33,3 +33,9 @@ def test_asking_the_version_loads_nothing_heavy() -> None:
     version, loaded = run(ASK_VERSION + PRINT_LOADED)
     assert "0.1.0" in version
     assert loaded == ""
+
+
+def test_a_daemon_without_kubernetes_loads_nothing_of_it() -> None:
+    parts = ("kubernetes", "urllib3", "netqos.sources.kube", "netqos.runtime.kube")
+    shown = f"import sys; print(*[name for name in {parts} if name in sys.modules])"
+    assert run(f"import netqos.runtime.supervisor\n{shown}") == [""]
