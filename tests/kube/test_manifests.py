@@ -13,6 +13,8 @@ import pytest
 import yaml
 
 from netqos.cli.daemon import main as netqosd
+from netqos.runtime.environment import METRICS_LISTEN, metrics_listen
+from netqos.settings.values import Settings
 from tests.apiserver.client import ApiError, Document
 from tests.apiserver.gobuild import ROOT
 from tests.apiserver.kube import CORE, NODES, NODESLOS, Kube, pods_path
@@ -216,6 +218,21 @@ def event(pod: Document) -> Document:
 
 
 # ------------------------------------------------------------------ configuration and versions
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_metrics_are_on_the_pods_address_and_the_port_of_the_probes(name: str, rendered: Rendered) -> None:
+    pod = by_name(rendered(name))["DaemonSet", "netqos"]["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    variables = {one["name"]: one for one in container["env"]}
+    order = [one["name"] for one in container["env"]]
+    assert order.index("POD_IP") < order.index(METRICS_LISTEN)
+    assert variables["POD_IP"]["valueFrom"] == {"fieldRef": {"fieldPath": "status.podIP"}}
+    (port,) = container["ports"]
+    for address, listen in (("10.0.0.7", "10.0.0.7"), ("fd00::7", "[fd00::7]")):
+        said = variables[METRICS_LISTEN]["value"].replace("$(POD_IP)", address)
+        environ = {METRICS_LISTEN: said}
+        assert metrics_listen(Settings().metrics_listen, environ) == f"{listen}:{port['containerPort']}"
 
 
 @pytest.mark.parametrize("variant", CHARTS)

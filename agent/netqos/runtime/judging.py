@@ -13,10 +13,12 @@ from typing import Final
 
 from netqos.backend.registry import installed_names, refused_options
 from netqos.engine.policycheck import policy_problems
+from netqos.errors import Rejected
 from netqos.model.health import Finding, warning
 from netqos.model.texts import listed, shown
 from netqos.runtime.backends import make_context
 from netqos.runtime.cluster import decided, is_in_cluster
+from netqos.runtime.environment import metrics_listen
 from netqos.settings.file import parse_documents
 from netqos.settings.issues import Code, Issue, path_of, path_text
 from netqos.settings.places import own_path
@@ -27,6 +29,16 @@ def judge(settings: Settings) -> Iterator[Issue]:
     """Everything that keeps settings from being in force as they are asked for, as far as this host's files tell."""
     yield from judge_policy(decided(settings, in_cluster=is_in_cluster()))
     yield from judge_backends(settings)
+    yield from judge_environment(settings)
+
+
+def judge_environment(settings: Settings) -> Iterator[Issue]:
+    """What a variable of the environment says in the place of a key, and cannot."""
+    try:
+        metrics_listen(settings.metrics_listen)
+    except Rejected as problem:
+        path = ("metrics", "listen")
+        yield Issue(code=Code.POLICY, path=path, message=problem.message, hint=problem.hint)
 
 
 def doubts(settings: Settings) -> Iterator[Finding]:

@@ -27,6 +27,7 @@ from netqos.observe.notify import Notifier
 from netqos.observe.statusserver import serve_status
 from netqos.runtime.agent import DecisionFeed, RunningAgent
 from netqos.runtime.cluster import decided, follow_kubernetes, is_in_cluster
+from netqos.runtime.environment import metrics_listen
 from netqos.runtime.inputs import HostFacts
 from netqos.runtime.parts import Hooks, Parts, make_parts
 from netqos.runtime.reconciler import PassReport
@@ -138,11 +139,10 @@ class Supervisor:
         tasks.create_task(
             serve_status(self._listener, self._agent, clock, recorder=parts.recorder), name="status"
         )
-        if settings.metrics_listen is not None:
+        listen = metrics_listen(settings.metrics_listen)
+        if listen is not None:
             tasks.create_task(
-                serve_metrics(
-                    settings.metrics_listen, self._agent, parts.recorder, clock, report=self._report_metrics
-                ),
+                serve_metrics(listen, self._agent, parts.recorder, clock, report=self._report_metrics),
                 name="metrics",
             )
         if self._notifier.watchdog_s is not None:
