@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import subprocess
 import tempfile
@@ -163,7 +164,7 @@ def _sample(
 def _figures(what: str, found: list[float], most: tuple[float | None, float | None]) -> Iterator[Figure]:
     ordered = sorted(found)
     for name, share, limit in (("p50", 0.5, most[0]), ("p99", 0.99, most[1])):
-        value = ordered[min(len(ordered) - 1, int(share * len(ordered)))]
+        value = ordered[math.ceil(share * len(ordered)) - 1]  # the nearest rank
         yield _one(f"{what}: {name}", "ms", value, limit)
 
 
