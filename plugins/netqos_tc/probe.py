@@ -13,13 +13,14 @@ import errno
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 from netqos.backend import Capabilities, NftRunner
 from netqos.errors import NetqosError, Unsupported
 from netqos.model.health import Finding, error, info, warning
 from netqos.model.levels import Direction
-from netqos_tc import classify, netmsg, numbers, wire
+from netqos_tc import cgroupspace, classify, netmsg, numbers, wire
 from netqos_tc.layout import Facilities
 from netqos_tc.netlink import Channel, Refused
 from netqos_tc.netmsg import Request
@@ -57,7 +58,8 @@ def probe(
     `table` is our table where it is there: a whole one proves what nft can do, so that a restart writes nothing.
     """
     trials = try_kernel(route)
-    cgroups, nft_findings = _proven(table) or _try_nft(nft)
+    is_below = cgroupspace.begins_below(mountinfo())
+    cgroups, nft_findings = (None if is_below else _proven(table)) or _try_nft(nft, is_below=is_below)
     findings = (*_kernel_findings(trials), *nft_findings)
     is_available = Answer.NO not in {trials.may_write, trials.htb, trials.bfifo} and cgroups is not None
     capabilities = Capabilities(
@@ -147,8 +149,8 @@ def _proven(table: TableSpec | None) -> tuple[bool | None, tuple[Finding, ...]] 
     return (True, ()) if table == classify.table_spec(cgroups=True) else None
 
 
-def _try_nft(nft: Callable[[], NftRunner]) -> tuple[bool | None, tuple[Finding, ...]]:
-    """Whether the table can tell cgroups, None where it cannot be made at all."""
+def _try_nft(nft: Callable[[], NftRunner], *, is_below: bool) -> tuple[bool | None, tuple[Finding, ...]]:
+    """Whether the table can tell cgroups, None where it cannot be made at all. `is_below`: levels may be shifted."""
     try:
         runner = nft()
     except Unsupported as problem:
@@ -160,8 +162,36 @@ def _try_nft(nft: Callable[[], NftRunner]) -> tuple[bool | None, tuple[Finding, 
         except NetqosError as problem:
             problems.append(problem)
         else:
+            if cgroups and is_below and _is_shifted(runner):
+                return False, (_SHIFTED,)
             return cgroups, tuple(_no_cgroups(one) for one in problems)
     return None, (_no_nft(problems[-1]),)
+
+
+def mountinfo() -> str:
+    """What is mounted where, as this process sees it; empty where that cannot be read."""
+    try:
+        return Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="surrogateescape")
+    except OSError:
+        return ""
+
+
+def _is_shifted(runner: NftRunner) -> bool:
+    try:
+        runner.run(cgroupspace.probe_text())
+    except NetqosError:
+        return True
+    return False
+
+
+_SHIFTED: Final = warning(
+    "cgroup-namespace",
+    "backend tc",
+    "not enforced: workloads known by their cgroup, pods on the host's network and the node's critical units; this "
+    "kernel counts a cgroup's level from the container's own cgroup, so that no other one can be matched",
+    hint="their packets count as the node's own; to tell them apart run netqosd in the host's cgroup namespace (as a "
+    "service of systemd, or in a privileged container)",
+)
 
 
 def _no_cgroups(problem: NetqosError) -> Finding:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from netqos.host.cgrouptree import Hierarchy, Mode, detect
-from netqos.host.podcgroups import is_pods_root, pod_paths
+from netqos.host.podcgroups import is_pods_root, pod_paths, pod_uid
 from netqos.model.health import Finding, info, warning
 from netqos.model.ids import CgroupPath, PodUid
 from netqos.model.inputs import KubernetesQos
@@ -50,6 +50,8 @@ class Cgroups:
         self._proc_root = proc_root
         self._root = root
         self._found: dict[str, CgroupPath] = {}
+        self._own: CgroupPath | None = None
+        self._looked_for_own = False
         self.hierarchy: Hierarchy = detect(root, proc_root=proc_root)
 
     def locate(self, path: CgroupPath) -> Cgroup | None:
@@ -90,13 +92,19 @@ class Cgroups:
         return {uid: one for uid, one in found.items() if one is not None}
 
     def own(self) -> CgroupPath | None:
-        """The cgroup of this very process, where it is its own: not the root, not somebody's login session."""
+        """The cgroup of this very process, where it is its own: not the root, not somebody's login session.
+
+        In a container /proc tells the path below the container's own cgroup alone; then it is the pod's, which is
+        looked for by this process' number.
+        """
         try:
             lines = (self._proc_root / "self/cgroup").read_text(encoding="utf-8").splitlines()
         except (OSError, ValueError):
             return None
         path = next((line.removeprefix("0::") for line in lines if line.startswith("0::/")), "/")
-        if path == "/" or ".." in path.split("/") or path.startswith("/user.slice/"):
+        if path == "/":
+            return self._own_pods()
+        if ".." in path.split("/") or path.startswith("/user.slice/"):
             return None
         return CgroupPath(path)
 
@@ -195,6 +203,35 @@ class Cgroups:
         if len(found) < 2:
             return found[0] if found else None
         return next((path for path in found if self._is_populated(path)), found[0])
+
+    def _own_pods(self) -> CgroupPath | None:
+        """The pod's cgroup that this process is in: looked for once, for a process does not leave its container."""
+        if not self._looked_for_own:
+            self._looked_for_own = True
+            pid = self._own_pid()
+            self._own = next(
+                (path for path in self._pod_cgroups() if pid in self._some_processes(path)), None
+            )
+        return self._own
+
+    def _own_pid(self) -> int:
+        """As /proc and cgroup.procs number it, which is by the namespace of who reads."""
+        try:
+            return int((self._proc_root / "self").readlink().name)
+        except (OSError, ValueError):
+            return os.getpid()
+
+    def _pod_cgroups(self) -> Iterator[CgroupPath]:
+        """Every pod's cgroup, of all classes."""
+        for root in self._pod_roots():
+            front = [root]
+            for here in front:
+                for name in self._names(here):
+                    path = f"{here}/{name}"
+                    if pod_uid(path) is not None:
+                        yield CgroupPath(path)
+                    elif len(front) < _MOST_TRIED:
+                        front.append(path)
 
     def _pod_roots(self) -> list[str]:
         """The trees of pods, at the root or one below (--cgroup-root); systemd's first."""

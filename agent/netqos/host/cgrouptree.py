@@ -93,10 +93,14 @@ def _v1_names(root: Path, mounts: dict[Path, _Mount], option: str) -> list[str]:
 
 
 def _is_whole(mounts: dict[Path, _Mount], tree: Path) -> bool:
-    """Whether the real root is seen: it alone has no cgroup.type (cgroup-v2.rst), and is mounted from `/`."""
+    """Whether the real root is seen: it alone has no cgroup.type (cgroup-v2.rst), and is mounted from `/`.
+
+    From a cgroup namespace below it, as a container has, the same mount reads `/../..` (cgroup_show_path in
+    kernel/cgroup/cgroup.c).
+    """
     found = mounts.get(tree) or mounts.get(_resolved(tree))
     return not (tree / "cgroup.type").exists() and (
-        found is None or PurePosixPath(found.root) == PurePosixPath("/")
+        found is None or set(PurePosixPath(found.root).parts) <= {"/", ".."}
     )
 
 

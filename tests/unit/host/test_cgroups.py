@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
@@ -71,6 +72,14 @@ def test_of_two_mounts_at_one_place_the_later_counts(host: FakeHost) -> None:
 def test_a_tree_that_is_mounted_from_below_its_root_is_a_part(host: FakeHost) -> None:
     mounts = host.proc / "self/mountinfo"
     mounts.write_text(mounts.read_text().replace("0:2 / ", "0:2 /docker/0a1b "))
+    assert not detect(host.cgroup, proc_root=host.proc).is_whole
+
+
+def test_the_hosts_tree_is_whole_from_a_containers_namespace_too(host: FakeHost) -> None:
+    mounts = host.proc / "self/mountinfo"
+    mounts.write_text(mounts.read_text().replace("0:2 / ", "0:2 /../../.. "))
+    assert detect(host.cgroup, proc_root=host.proc).is_whole
+    mounts.write_text(mounts.read_text().replace("0:2 /../../.. ", "0:2 /../x "))
     assert not detect(host.cgroup, proc_root=host.proc).is_whole
 
 
@@ -263,6 +272,24 @@ def test_what_keeps_the_node_reachable(host: FakeHost) -> None:
     host.make(*critical, NGINX)
     host.place_self("3:cpu:/elsewhere", "0::/system.slice/netqosd.service")
     assert host.cgroups().critical() == host.ids(critical)
+
+
+@pytest.mark.parametrize(
+    "pod",
+    [
+        f"/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod{UID_}.slice",
+        f"/kubepods.slice/kubepods-pod{UID_}.slice",
+        f"/kubepods/besteffort/pod{UID}",
+    ],
+)
+def test_a_daemon_in_a_container_is_found_by_its_number(host: FakeHost, pod: str) -> None:
+    host.run(pod.replace("0f3b7d52", "11111111"), 7, 0)
+    host.make(pod)
+    host.place_self("0::/")
+    host.put(f"{pod}/cri-containerd-1.scope", "cgroup.procs", f"0\n{os.getpid()}\n")
+    cgroups = host.cgroups()
+    assert cgroups.critical() == host.ids([pod])
+    assert cgroups.own() == pod
 
 
 @pytest.mark.parametrize(

@@ -15,13 +15,15 @@ from netqos.errors import NetqosError, Rejected, Unsupported
 from netqos.host.files import AtomicFiles
 from netqos.model.levels import Direction
 from netqos.testing.filehosts import FolderHarness
-from netqos_tc import classify
+from netqos_tc import cgroupspace, classify
 from netqos_tc import probe as probing
 from netqos_tc.backend import TcBackend
+from netqos_tc.cgroupspace import begins_below
 from netqos_tc.layout import Facilities
 from netqos_tc.netlink import Channel, Refused
 from netqos_tc.netmsg import Request
 from netqos_tc.probe import Answer, probe
+from netqos_tc.spec import TableSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +118,63 @@ def test_what_is_missing(
     wanted: tuple[bool, Facilities, set[str]],
 ) -> None:
     assert probed(channel, nft, aside) == wanted
+
+
+@dataclass(frozen=True, slots=True)
+class ShiftingNft(FakeNft):
+    """Takes every level but the deepest."""
+
+    def run(self, commands: str) -> None:
+        if "level 255" in commands:
+            raise Unsupported("Operation not supported")
+
+
+@pytest.mark.parametrize("table", [None, classify.table_spec(cgroups=True)])
+@pytest.mark.parametrize(
+    ("is_below", "nft", "cgroups", "codes"),
+    [
+        (True, ShiftingNft(), False, ["cgroup-namespace"]),
+        (True, FakeNft(), True, []),
+        (False, ShiftingNft(), True, []),
+    ],
+)
+def test_where_levels_are_shifted_cgroups_are_not_told_apart_and_that_is_said(
+    *, is_below: bool, nft: FakeNft, cgroups: bool, codes: list[str], table: TableSpec | None
+) -> None:
+    with (
+        mock.patch.object(probing, "_in_new_namespace", return_value=ALL),
+        mock.patch.object(cgroupspace, "begins_below", return_value=is_below),
+    ):
+        capabilities, facilities = probe(
+            RefusingChannel(),  # type: ignore[arg-type]  # has what is called
+            lambda: nft,
+            table=table,
+        )
+    assert capabilities.available
+    assert (facilities.cgroups, [one.code for one in capabilities.findings]) == (cgroups, codes)
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        (["38 30 0:38 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw"], False),
+        (["38 30 0:38 /../../.. /sys/fs/cgroup rw shared:4 - cgroup2 cgroup2 rw"], True),
+        (["38 30 0:38 /../.. /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw"], True),
+        (["38 30 0:38 /.. /mnt rw - cgroup2 cgroup2 rw"], False),
+        (["38 30 0:38 /.. /sys/fs/cgroup rw - tmpfs tmpfs rw"], False),
+        (
+            [
+                "38 30 0:38 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw",
+                "garbage",
+                "39 38 0:38 /.. /sys/fs/cgroup ro - cgroup2 cgroup2 rw",
+            ],
+            True,
+        ),
+    ],
+)
+def test_where_the_cgroup_namespace_begins(lines: list[str], expected: bool) -> None:
+    assert not begins_below("")
+    assert begins_below("\n".join(lines)) is expected
 
 
 @pytest.mark.parametrize(("cgroups", "asks"), [(True, False), (False, True)])
