@@ -126,6 +126,17 @@ class Cgroups:
                 return here is not None and there != here
         return False
 
+    def is_hidden(self, path: CgroupPath) -> bool:
+        """Whether it has processes that this one cannot see: `is_elsewhere` cannot tell of them.
+
+        cgroup.procs numbers those outside the reader's pid namespace 0 (cgroup-v2.rst).
+        """
+        folder = self._folder(path)
+        try:
+            return folder is not None and "0" in (folder / "cgroup.procs").read_text(encoding="ascii").split()
+        except (OSError, ValueError):
+            return False
+
     def findings(self) -> tuple[Finding, ...]:
         """What this host's cgroups cannot do for us."""
         subject = str(self._root)

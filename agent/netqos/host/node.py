@@ -121,6 +121,14 @@ def _cgroup_findings(one: WorkloadSettings, cgroups: Cgroups, found: Cgroup | No
             "the way, so they count as unclaimed",
             hint="match it by its addresses",
         )
+    elif cgroups.is_hidden(found.path):
+        yield info(
+            "workload-not-seen",
+            subject,
+            f"the processes of {found.path} cannot be seen from this container, so it is not known whether they are "
+            "in another network namespace, where their packets would lose the cgroup",
+            hint="match it by its addresses, or run netqosd with hostPID",
+        )
 
 
 def _own_address(one: WorkloadSettings, text: str) -> Finding:

@@ -108,6 +108,12 @@ def test_a_workload_appears_with_its_cgroup(host: FakeHost, match: dict[str, obj
     assert codes(found) == []
 
 
+def test_a_workload_of_another_pid_namespace_is_not_known_to_share_the_network(host: FakeHost) -> None:
+    host.put(NGINX, "cgroup.procs", "0\n0\n")
+    (found,) = workload_facts((workload(unit="nginx.service"),), host.cgroups(), own_addresses=OWN)
+    assert (found.cgroup, codes(found)) == (NGINX, ["workload-not-seen"])
+
+
 def test_a_container_is_not_told_by_its_cgroup(host: FakeHost) -> None:
     host.run("/machine.slice/web.scope/payload", 77, network=2)
     (found,) = workload_facts((workload(unit="web.scope"),), host.cgroups(), own_addresses=OWN)
