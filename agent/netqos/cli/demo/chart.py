@@ -33,7 +33,8 @@ text {{ font: 13px system-ui, -apple-system, 'Segoe UI', Helvetica, Arial, sans-
 .small {{ font-size: 11.5px; fill: {_GREY} }}
 .phase {{ font-size: 12px; font-weight: 600; fill: {_GREY} }}
 .promise {{ fill: none; stroke: {_INK}; stroke-width: 1.3; stroke-dasharray: 5 4; opacity: .8 }}
-.number {{ font-weight: 600; paint-order: stroke; stroke: #ffffff; stroke-width: 3.5px; stroke-linejoin: round }}
+.number {{ font-weight: 600; text-anchor: middle }}
+.halo {{ stroke: #ffffff; stroke-width: 4px; stroke-linejoin: round }}
 .rate {{ fill: none; stroke-width: 2.2; stroke-linejoin: round }}
 </style>"""
 
@@ -170,10 +171,9 @@ def _numbers(verdict: Verdict, scale: _Scale) -> Iterable[str]:
         middle = scale.x((phase.span.start_s + phase.span.end_s) / 2)
         for place, (level, result) in zip(_label_places(phase, scale), phase.levels.items(), strict=True):
             label = megabits(result.measured.mean_bps)
-            yield (
-                f'<text class="number" x="{middle}" y="{place}" text-anchor="middle" '
-                f'style="fill:{_COLORS[level]}">{label}</text>'
-            )
+            where = f'x="{middle}" y="{place}"'
+            yield f'<text class="number halo" {where}>{label}</text>'
+            yield f'<text class="number" {where} style="fill:{_COLORS[level]}">{label}</text>'
 
 
 def _label_places(phase: PhaseResult, scale: _Scale) -> Sequence[float]:

@@ -74,7 +74,7 @@ def parser() -> argparse.ArgumentParser:
         help=f"length of the whole, {SHORTEST_S:g} to {LONGEST_S:g} (default: %(default)g)",
     )
     made.add_argument(
-        "--total", type=_bandwidth, metavar="BPS", help="the uplink's total, e.g. 200M (default: 600M)"
+        "--total", type=_bandwidth, metavar="BPS", help="the uplink's total, e.g. 1G (default: 200M)"
     )
     made.add_argument(
         "--policy", type=Path, metavar="FILE", help="take the levels from this configuration file of netqosd"

@@ -21,6 +21,9 @@ _READ_EVERY_S = 0.05
 _SHOW_EVERY_S = 0.2
 _SHOWN_S = 0.5
 _ASK_EVERY_S = 0.01
+_STREAMS = 4
+"""Connections of a workload: with a single one a loss shows as a dip of the whole level, which is TCP's doing."""
+
 _CONGESTION = ("cubic", "bbr", "reno")
 
 
@@ -120,7 +123,10 @@ class _Play:
 def _flows(rig: Rig) -> Iterator[dict[Level, TcpFlow]]:
     traffic = Traffic(rig)
     try:
-        yield {level: traffic.tcp(GREEDY[level].name, congestion=_congestion()) for level in Level}
+        yield {
+            level: traffic.tcp(GREEDY[level].name, congestion=_congestion(), streams=_STREAMS)
+            for level in Level
+        }
     finally:
         traffic.stop()
 

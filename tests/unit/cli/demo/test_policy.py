@@ -27,7 +27,7 @@ def test_the_demos_own_policy() -> None:
             Band(guarantee_bps=40 * M, ceiling_bps=200 * M),
         ),
     )
-    assert own_policy(None).total_bps == 600 * M
+    assert own_policy(None).total_bps == 200 * M
 
 
 def test_a_file_in_any_shape_gives_its_levels_and_total() -> None:
