@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import socket
 import struct
+from contextlib import suppress
 
 from netqos.errors import Fatal
 from netqos.model.health import Finding, warning
@@ -16,8 +17,14 @@ from netqos.model.health import Finding, warning
 NAME = "\0netqosd"
 
 
+QUEUE = 64
+
+
 class Claim:
-    """Held until `close`. `findings` tells when somebody without the right to shape sits on the name."""
+    """Held until `close`. `findings` tells when somebody without the right to shape sits on the name.
+
+    Whoever asks leaves a connection behind, so a holder that stays calls `answer` when `fileno` is readable.
+    """
 
     def __init__(self, name: str = NAME) -> None:
         """`Fatal` when another daemon of this user or of root holds the claim."""
@@ -25,10 +32,20 @@ class Claim:
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
         try:
             self._socket.bind(name)
-            self._socket.listen(1)
+            self._socket.listen(QUEUE)
         except OSError:
             self._socket.close()
             self.findings = (_held_by(_holder(name)),)
+
+    def fileno(self) -> int:
+        """Readable when somebody asked."""
+        return self._socket.fileno()
+
+    def answer(self) -> None:
+        """Let go of those who asked, so that the queue never fills."""
+        with suppress(OSError):
+            while True:
+                self._socket.accept()[0].close()
 
     def close(self) -> None:
         """Let the next one have it."""
@@ -36,16 +53,16 @@ class Claim:
 
 
 def _holder(name: str) -> tuple[int, int] | None:
-    """(pid, uid) of the process that listens on the name, None when it has gone meanwhile or does not listen."""
+    """(pid, uid) of the process that listens on the name, None when nobody does who answers."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         probe.settimeout(0)
         try:
             probe.connect(name)
             pid, uid, _ = struct.unpack("3i", probe.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
-        except BlockingIOError:
-            return 0, 0  # its queue is full: somebody listens
         except OSError:
-            return None
+            return (
+                None  # gone, not listening, or a full queue: a daemon answers, so that its own is never full
+            )
     return pid, uid
 
 

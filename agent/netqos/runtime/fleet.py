@@ -59,12 +59,16 @@ class Fleet:
         """Remember, before it enforces anything, that a backend may leave something behind."""
         if name not in self._used:
             self._used = (*self._used, name)
-            self._state.save(USED, list(self._used))
+            self.remember()
+
+    def remember(self) -> None:
+        """Write which backends may have left something behind, unless that is written."""
+        self._state.save(USED, list(self._used))
 
     async def forget(self, name: str) -> None:
         """A backend has removed its leftovers: let go of it."""
         self._used = tuple(one for one in self._used if one != name)
-        self._state.save(USED, list(self._used))
+        self.remember()
         await self.runners.pop(name).close()
 
     async def close(self) -> None:

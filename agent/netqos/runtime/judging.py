@@ -68,6 +68,13 @@ def judge_policy(settings: Settings) -> Iterator[Issue]:
 def judge_backends(settings: Settings) -> Iterator[Issue]:
     """Every backend that is named but not installed, and every option that an installed one refuses."""
     installed = installed_names()
+    if not settings.backends:
+        yield Issue(
+            code=Code.BACKEND,
+            path=("backends",),
+            message=f"the list is empty, so nothing would be enforced; allowed: one or more of {listed(installed)}",
+            hint="to switch network QoS off write policy.enable: false",
+        )
     for place, name in enumerate(settings.backends):
         if name not in installed:
             yield _missing(("backends", place), name, installed)

@@ -25,7 +25,7 @@ def is_active(override: Override, clock: Clock) -> bool:
     return (
         override.boot_id == clock.boot_id()
         and clock.wall() < override.expires_wall_s
-        and clock.boot() < override.expires_boot_s
+        and 0 < override.expires_boot_s - clock.boot() <= LONGEST_S
     )
 
 

@@ -116,6 +116,7 @@ class Supervisor:
     async def run(self) -> None:
         """Run until asked to stop; a task that fails raises its error here."""
         self._handle_signals()
+        self._loop.add_reader(self._claim.fileno(), self._claim.answer)
         self._host.look(self._parts.world)
         if self._kube is not None:
             self._kube.start(self._parts.world)
@@ -223,6 +224,10 @@ class Supervisor:
         while True:
             if clock.monotonic() - compared_s >= SAVE_AGAIN_S:
                 kept, compared_s = (None, None), clock.monotonic()
+                await asyncio.to_thread(
+                    memory.overrides.save, tuple(self._parts.reconciler.book.active().values())
+                )
+                await asyncio.to_thread(self._parts.reconciler.fleet.remember)
             newest = (self._parts.reconciler.last_good, self._snapshot.value)
             if newest[0] is not kept[0]:
                 await asyncio.to_thread(memory.last_good.save, newest[0])
@@ -271,5 +276,6 @@ class Supervisor:
         self._parts.memory.last_good.save(reconciler.last_good)
         await reconciler.close()
         self._listener.close()
+        self._loop.remove_reader(self._claim.fileno())
         self._claim.close()
         self._log.info("stopped")

@@ -119,7 +119,7 @@ def _read_text(name: str, place: Path) -> str | Finding:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as problem:
         return refusals.not_text(name, content, problem)
-    return text if text.strip() else refusals.empty(name)
+    return refusals.empty(name) if _says_nothing(text) else text
 
 
 def _read_bytes(path: Path) -> bytes:
@@ -154,3 +154,9 @@ def _folders_of(place: Path) -> Iterator[Path]:
             break
         way = Path(os.path.normpath(link.parent / target / way.relative_to(link)))
     yield next((folder for folder in way.parents if folder.is_dir()), Path("/"))
+
+
+def _says_nothing(text: str) -> bool:
+    """Whether there is nothing but blank lines, comments and document marks: what is left of a file cut short."""
+    lines = (line.strip() for line in text.splitlines())
+    return all(not line or line.startswith("#") or line in {"---", "..."} for line in lines)

@@ -79,11 +79,11 @@ def not_text(name: str, content: bytes, problem: UnicodeDecodeError) -> Finding:
 
 
 def empty(name: str) -> Finding:
-    """Nothing at all, which is more likely a file that is being written than one that says nothing."""
+    """Nothing but comments, which is more likely a file that is being written than one that says nothing."""
     return error(
         "configuration-empty",
         f"{name} line 1",
-        "the file is empty, as a file is that is being written",
+        "the file is empty, or comments only, as a file is that is being written",
         hint="write {} for a file that says nothing, or remove it from conf.d",
     )
 

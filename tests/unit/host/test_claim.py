@@ -6,11 +6,12 @@ import subprocess
 import sys
 import uuid
 from collections.abc import Iterator
+from contextlib import ExitStack
 
 import pytest
 
 from netqos.errors import Fatal
-from netqos.host.claim import Claim
+from netqos.host.claim import QUEUE, Claim
 
 
 @pytest.fixture
@@ -31,20 +32,27 @@ def test_the_second_claim_is_refused_and_names_the_first(name: str, claim: Claim
     assert claim.findings == ()
 
 
-def test_a_full_queue_does_not_open_the_claim(name: str, claim: Claim) -> None:
-    waiting = []
-    for _ in range(8):
-        one = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
-        one.connect_ex(name)
-        waiting.append(one)
-    with pytest.raises(Fatal):
-        Claim(name)
-    for one in waiting:
-        one.close()
+def test_however_often_somebody_asks_the_holder_is_named(name: str, claim: Claim) -> None:
+    for _ in range(3 * QUEUE):
+        with pytest.raises(Fatal, match=f"process {os.getpid()}"):
+            Claim(name)
+        claim.answer()
+
+
+def test_who_fills_the_queue_of_the_name_does_not_keep_a_daemon_from_starting(name: str) -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as squatter, ExitStack() as waiting:
+        squatter.bind(name)
+        squatter.listen(0)
+        for _ in range(4):
+            one = waiting.enter_context(
+                socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
+            )
+            one.connect_ex(name)
+        assert [one.code for one in Claim(name).findings] == ["claim-taken"]
 
 
 def test_a_claim_ends_with_its_process_however_that_ends(name: str) -> None:
-    code = f"import os; from netqos.host.claim import Claim; claim = Claim({name!r}); os.kill(os.getpid(), 9)"
+    code = f"import os; from netqos.host.claim import QUEUE, Claim; claim = Claim({name!r}); os.kill(os.getpid(), 9)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == -9
     Claim(name).close()
 

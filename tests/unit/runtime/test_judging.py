@@ -95,3 +95,7 @@ def test_a_shape_of_a_nodeslo_is_judged_at_its_own_keys() -> None:
     assert told.startswith(
         "1: policy.networkQOSStrategy.nodeBandwidthLimit.l2.tx: ceiling 1.5G is over the total"
     )
+
+
+def test_no_backend_at_all_is_refused() -> None:
+    assert [one.split(": ")[:2] for one in problems("backends: []\n")] == [["1", "backends"]]

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from netqos.errors import Rejected
@@ -39,6 +41,13 @@ def test_setting_the_wall_clock_forward_may_shorten_it() -> None:
     override = accept(WEB, OverrideRequest(level="l2", ttl_s=60.0), clock)
     clock.set_wall(clock.wall() + 3600.0)
     assert OverrideBook([override], clock).active() == {}
+
+
+def test_no_override_holds_for_more_than_a_day_whoever_wrote_it() -> None:
+    clock = FakeClock()
+    override = accept(WEB, OverrideRequest(level="l2", ttl_s=60.0), clock)
+    endless = replace(override, expires_wall_s=clock.wall() + 1e6, expires_boot_s=clock.boot() + 1e6)
+    assert OverrideBook([endless], clock).active() == {}
 
 
 def test_one_of_an_earlier_boot_has_ended() -> None:

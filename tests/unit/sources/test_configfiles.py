@@ -33,12 +33,12 @@ def test_the_main_file_then_the_others_by_name(main: Path) -> None:
     folder = main.parent / "conf.d"
     folder.mkdir()
     for name in ("20-b.yaml", "10-a.yaml", "README", "x.yml", ".hidden.yaml", ".#10-a.yaml", "10-a.yaml~"):
-        (folder / name).write_text(f"# {name}\n")
+        (folder / name).write_text(f"# {name}\n{{}}\n")
     (folder / "..data").mkdir()
     assert read_documents(main) == (
         ("netqos.yaml", "onExit: keep\n"),
-        ("conf.d/10-a.yaml", "# 10-a.yaml\n"),
-        ("conf.d/20-b.yaml", "# 20-b.yaml\n"),
+        ("conf.d/10-a.yaml", "# 10-a.yaml\n{}\n"),
+        ("conf.d/20-b.yaml", "# 20-b.yaml\n{}\n"),
     )
 
 
@@ -86,6 +86,10 @@ def _huge(path: Path) -> None:
     path.write_text("#" * (MOST_BYTES + 1))
 
 
+def _comments(path: Path) -> None:
+    path.write_text("# an example\n---\n\n  # cut short\n")
+
+
 def _empty(path: Path) -> None:
     path.write_text(" \n\n")
 
@@ -101,6 +105,7 @@ def _empty(path: Path) -> None:
         (_garbage, "configuration-not-text", " line 2"),
         (_huge, "configuration-too-large", ""),
         (_empty, "configuration-empty", " line 1"),
+        (_comments, "configuration-empty", " line 1"),
     ],
 )
 def test_what_is_no_text_file_is_told_at_once(

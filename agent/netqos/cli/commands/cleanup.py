@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from netqos.cli.local import all_backends, as_problem, load_settings, quiet_log
 from netqos.cli.render import Screen, Span
 from netqos.cli.units import count
 from netqos.errors import Fatal, NetqosError
+from netqos.host.claim import Claim
 from netqos.model.desired import NOTHING
 from netqos.model.health import Finding
 from netqos.model.plan import Failure, Operation
@@ -80,24 +81,21 @@ def _need_rights() -> None:
 
 @contextmanager
 def _no_daemon(places: dict[Path, None], *, holds: bool) -> Iterator[None]:
-    """Refuse while a daemon answers, and keep one from starting meanwhile."""
+    """Refuse while a daemon runs in this network namespace, whatever its paths; keep one from starting meanwhile."""
     for path in places:
         if answers(path):
             raise Problem(
                 f"netqosd answers at {path}; it would put everything back at once",
                 hint="stop it first: systemctl stop netqosd",
             )
-    listener = None
-    if holds:
+    with ExitStack() as held:
         try:
-            listener = UnixListener(next(iter(places)))
+            held.callback(Claim().close)
+            if holds:
+                held.callback(UnixListener(next(iter(places))).close)
         except Fatal as problem:
             raise as_problem(problem) from None
-    try:
         yield
-    finally:
-        if listener is not None:
-            listener.close()
 
 
 async def _sweep(backends: list[Backend], *, dry_run: bool) -> list[Swept]:
