@@ -113,6 +113,11 @@ def test_cleanup_refuses_beside_a_daemon_then_puts_the_node_back(rig: Rig, daemo
     refused = ctl(daemon, rig, "cleanup", *config)
     assert (refused.returncode, traces(rig, daemon)) == (1, before)
     assert "systemctl stop netqosd" in refused.stderr
+    other = daemon.paths.folder / "other.yaml"
+    other.write_text(json.dumps({"paths": {"socket": str(daemon.paths.folder / "other.sock")}}))
+    refused = ctl(daemon, rig, "--socket", str(other), "cleanup", "--config", str(other))
+    assert (refused.returncode, traces(rig, daemon)) == (1, before)
+    assert f"(process {daemon.pid})" in refused.stderr
     daemon.stop()
     dry = ctl(daemon, rig, "cleanup", *config, "--dry-run")
     assert (dry.returncode, traces(rig, daemon)) == (0, before)
