@@ -165,7 +165,7 @@ def test_a_life_under_systemd(machine: Machine) -> None:
     config.write_text(CONFIG.replace("100M", "50M"))
     machine.systemctl("reload", "netqosd")
     wait_until(lambda: machine.status()["directions"]["tx"]["total_bps"] == 50_000_000)
-    assert machine.show("SubState") == "running"
+    wait_until(lambda: machine.show("SubState") == "running")
 
     machine.systemctl("kill", "--signal=KILL", "netqosd")
     assert machine.qdisc() == "qdisc htb 4e51: root"

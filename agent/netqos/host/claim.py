@@ -26,8 +26,9 @@ class Claim:
     Whoever asks leaves a connection behind, so a holder that stays calls `answer` when `fileno` is readable.
     """
 
-    def __init__(self, name: str = NAME) -> None:
-        """`Fatal` when another daemon of this user or of root holds the claim."""
+    def __init__(self, name: str = "") -> None:
+        """`Fatal` when another daemon of this user or of root holds the claim. `name`: another one than `NAME`."""
+        name = name or NAME
         self.findings: tuple[Finding, ...] = ()
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
         try:
