@@ -26,7 +26,6 @@ from netqos.model.inputs import NodeFacts, NodePolicy, PodFacts
 from netqos.model.levels import Direction
 from netqos.model.plan import ApplyResult, Plan
 from netqos.model.traffic import Unit
-from netqos.observe.logs import get_logger
 from netqos.runtime.fleet import Fleet
 from netqos.runtime.overrides import OverrideBook
 from netqos.runtime.runner import BackendRunner
@@ -93,7 +92,6 @@ class Reconciler:
         self._composed_from: tuple[object, ...] = ()
         self._waiting: list[asyncio.Future[Mapping[str, ApplyResult]]] = []
         self._event_s: float | None = None
-        self._log = get_logger("netqos.reconciler")
 
     async def run(self) -> None:
         """Reconcile for ever."""

@@ -34,10 +34,7 @@ def open_source(config: Path, clock: Clock) -> LocalFile:
 
 def remembered_documents(config: Path, environ: Mapping[str, str] = os.environ) -> Documents:
     """The texts accepted before the restart; empty when the files are right, or nothing is remembered."""
-    try:
-        documents = read_documents(config)
-    except Rejected:
-        documents = ()
+    documents = _texts(config)
     try:
         if documents:
             parse_and_judge(documents)
@@ -60,11 +57,7 @@ def with_places_searched(
     problem: Rejected, config: Path, environ: Mapping[str, str] = os.environ
 ) -> Rejected:
     """The same refusal, which also tells where an earlier configuration was looked for in vain."""
-    try:
-        documents = read_documents(config)
-    except Rejected:
-        documents = ()
-    places = ", ".join(map(str, _candidates(documents, environ)))
+    places = ", ".join(map(str, _candidates(_texts(config), environ)))
     told = (
         f"no earlier configuration is remembered in {places} (a file that is broken before its "
         "`paths.state` hides that place)"
@@ -75,6 +68,14 @@ def with_places_searched(
         hint=problem.hint,
         problems=(*(problem.problems or (str(problem),)), told),
     )
+
+
+def _texts(config: Path) -> Documents:
+    """The files as they are, none where one of them cannot be read."""
+    try:
+        return read_documents(config)
+    except Rejected:
+        return ()
 
 
 def _candidates(documents: Documents, environ: Mapping[str, str]) -> tuple[Path, ...]:
