@@ -118,8 +118,6 @@ class Reconciler:
         results: dict[str, ApplyResult] = {}
         for name, runner in list(self.fleet.runners.items()):
             target = self._target(name, desired, wanted)
-            if target is not NOTHING and await runner.probe():
-                self.fleet.mark_used(name)
             await self._bring(runner, target, results, forced=bool(waiting))
             if target is NOTHING and runner.is_rid_of_everything:
                 await self.fleet.forget(name)
@@ -228,6 +226,8 @@ class Reconciler:
         is_due = forced or runner.needs(desired) or await runner.is_drifted()
         if is_due and pacing.may_run(self._clock.monotonic()):
             pacing.started()
+            if name in self.fleet.runners and desired is not NOTHING and await runner.probe():
+                self.fleet.mark_used(name)
             results[name] = await runner.reconcile(desired)
             pacing.ran(self._clock.monotonic(), ok=results[name].ok and runner.is_available)
 

@@ -183,6 +183,27 @@ async def test_a_backend_that_never_enforced_leaves_no_trace(host: Host) -> None
     assert host.state.documents.get("backends-used", []) == []
 
 
+async def test_a_backend_that_cannot_work_is_asked_ever_more_rarely(
+    host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host.broken.add("fake")
+    agent = host.start()
+    await agent.run()
+    asked = 0
+    probe = FakeBackend.probe
+
+    async def count(backend: FakeBackend) -> Capabilities:
+        nonlocal asked
+        asked += backend.name == "fake"
+        return await probe(backend)
+
+    monkeypatch.setattr(FakeBackend, "probe", count)
+    for _ in range(100):
+        host.clock.advance(0.4)
+        await agent.run()
+    assert 4 <= asked <= 16
+
+
 async def test_a_preview_remembers_nothing(host: Host) -> None:
     await host.start().reconciler.preview()
     assert host.state.documents == {}
