@@ -24,6 +24,7 @@ from tests.bench.ceiling import ceiling
 from tests.bench.cost import loop_cost, memory
 from tests.bench.figures import Figure, markdown, table
 from tests.bench.guarantee import guarantee, onset, used
+from tests.bench.kubefaults import kube_outage, kube_quiet, kube_reconnects
 from tests.bench.kubelatency import kube_latency
 from tests.bench.latency import latency_flood, latency_l0
 from tests.bench.options import Options, say
@@ -43,13 +44,25 @@ BENCHES: Mapping[str, Callable[[Options], list[Figure]]] = {
     "second-start": second_start,
     "kill9": kill9,
     "kube-latency": kube_latency,
+    "kube-outage": kube_outage,
+    "kube-reconnects": kube_reconnects,
+    "kube-quiet": kube_quiet,
 }
+
+LONG = frozenset({"kube-outage", "kube-reconnects", "kube-quiet"})
+"""Those of ten minutes to an hour run only where they are named."""
 
 
 def main(argv: Sequence[str]) -> int:
-    """Run the benchmarks named, or all of them."""
+    """Run the benchmarks named, or all that take no more than a few minutes."""
     arguments = _parser().parse_args(argv)
-    options = Options(runs=arguments.runs, onsets=arguments.onsets, kills=arguments.kills)
+    options = Options(
+        runs=arguments.runs,
+        onsets=arguments.onsets,
+        kills=arguments.kills,
+        reconnects=arguments.reconnects,
+        minutes=arguments.minutes,
+    )
     try:
         require_tools()
         reexec_in_user_namespace()
@@ -59,7 +72,7 @@ def main(argv: Sequence[str]) -> int:
     figures: list[Figure] = []
     failed: list[str] = []
     try:
-        for name in arguments.names or BENCHES:
+        for name in arguments.names or [name for name in BENCHES if name not in LONG]:
             found = _run(name, options)
             figures += found or []
             failed += [name] if found is None else []
@@ -95,6 +108,12 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--kills", type=_positive, default=200, metavar="N", help="kills of kill9 (default: 200)"
+    )
+    parser.add_argument(
+        "--reconnects", type=_positive, default=1000, metavar="N", help="of kube-reconnects (default: 1000)"
+    )
+    parser.add_argument(
+        "--minutes", type=_positive, metavar="N", help="length of kube-outage (10) and kube-quiet (60)"
     )
     return parser
 

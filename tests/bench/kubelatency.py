@@ -5,27 +5,24 @@ from __future__ import annotations
 import math
 import re
 import subprocess
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 from netqos.testing.daemon import Daemon
 from netqos.testing.netns import Rig
 from netqos.testing.relay import Relay
-from tests.apiserver.fixtures import install_crd
 from tests.apiserver.kube import Kube
-from tests.apiserver.programs import find_programs
 from tests.apiserver.server import ApiServer
 from tests.bench.figures import Figure, at_most
+from tests.bench.kubenode import EGRESS, cluster
 from tests.bench.options import Options, say
 
 PODS = 500
 SAMPLES = 100
-EGRESS = "koordinator.sh/egress-bandwidth"
 
 _CEIL = re.compile(r"ceil (\w+)")
 _ADDRESS = re.compile(r"\b10\.88\.\d+\.\d+\b")
@@ -68,7 +65,7 @@ def kube_latency(options: Options) -> list[Figure]:
     """Annotation, new pod and NodeSLO until the kernel has them; cold start and memory with 500 pods."""
     del options
     with ExitStack() as stack:
-        server, kube = stack.enter_context(_cluster())
+        server, kube = stack.enter_context(cluster())
         rig = stack.enter_context(Rig(pods=("web",)))
         stack.enter_context(Relay(rig, int(server.access.url.rpartition(":")[2])))
         say(f"kube-latency: {PODS} pods")
@@ -80,17 +77,6 @@ def kube_latency(options: Options) -> list[Figure]:
             return [*figures, *_own(daemon)]
         finally:
             daemon.stop()
-
-
-@contextmanager
-def _cluster() -> Iterator[tuple[ApiServer, Kube]]:
-    with ExitStack() as stack:
-        folder = stack.enter_context(tempfile.TemporaryDirectory())
-        server = ApiServer(find_programs(), Path(folder) / "apiserver")
-        stack.callback(server.close)
-        server.start()
-        install_crd(server.admin)
-        yield server, Kube(server.admin, "bench")
 
 
 def _document(kube: Kube, server: ApiServer) -> dict[str, Any]:

@@ -10,11 +10,16 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """`runs`: how often each measurement is made (the median counts); `kills` and `onsets` are how many of each."""
+    """`runs`: how often each measurement is made (the median counts); the next three are how many of each.
+
+    `minutes`: how long the outage and the quiet time are; None: as long as each claims.
+    """
 
     runs: int = 3
     onsets: int = 10
     kills: int = 200
+    reconnects: int = 1000
+    minutes: int | None = None
 
 
 @cache
