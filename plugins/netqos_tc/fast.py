@@ -67,6 +67,11 @@ class TcFastPath:
         self._socket.settimeout(0)
 
     @property
+    def units(self) -> tuple[Unit, ...]:
+        """One for each tree."""
+        return tuple(self._uplinks)
+
+    @property
     def lends(self) -> bool:
         """HTB lends unused bandwidth at once."""
         return True
@@ -87,8 +92,14 @@ class TcFastPath:
         l0, l1, l2 = (answers.read_class(message) for message in self._exchange(self._levels[unit]))
         return PerLevel(l0.spec.ceil, l1.spec.ceil, l2.spec.ceil).map(bits_per_s)
 
-    def adjust(self, unit: Unit, ceilings_bps: PerLevel[int]) -> int:
+    def current_room(self, unit: Unit) -> int | None:
+        """No total is moved."""
+        del unit
+        return None
+
+    def adjust(self, unit: Unit, ceilings_bps: PerLevel[int], *, room_bps: int | None = None) -> int:
         """Write L0's class whole, with the new ceiling and the burst that belongs to it; HTB does the rest."""
+        del room_bps
         uplink = self._uplinks[unit]
         spec = with_ceiling(uplink.l0, ceilings_bps.l0, mtu=uplink.mtu)
         if self._written.get(unit) == spec.ceil:

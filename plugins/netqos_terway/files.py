@@ -58,6 +58,11 @@ class CeilingWriter:
     # ------------------------------------------------------------ the fast loop's side
 
     @property
+    def units(self) -> tuple[Unit, ...]:
+        """Both directions of every uplink."""
+        return tuple(Unit(direction, IfName(name)) for name in self._memo.uplinks for direction in Direction)
+
+    @property
     def lends(self) -> bool:
         """Token buckets lend nothing."""
         return False
@@ -77,11 +82,17 @@ class CeilingWriter:
         row = self._in_force[unit.direction]
         return None if row.is_unlimited else row.levels.map(lambda bounds: bits_per_s(bounds.high))
 
-    def adjust(self, unit: Unit, ceilings_bps: PerLevel[int]) -> int:
+    def current_room(self, unit: Unit) -> int | None:
+        """The totals in the file are not moved."""
+        del unit
+        return None
+
+    def adjust(self, unit: Unit, ceilings_bps: PerLevel[int], *, room_bps: int | None = None) -> int:
         """Keep the ceilings for the next write, which the thread makes; 0 when they are those kept already.
 
         The decisions of another backend about the same uplinks serve as well: those of several devices are added up.
         """
+        del room_bps
         self._refuse_when_retired()
         key, ceilings = (unit.direction, unit.device), ceilings_bps.map(bytes_per_s)
         if unit.device not in self._memo.uplinks or self._ceilings.get(key) == ceilings:

@@ -69,5 +69,5 @@ class BusyPath(FakeFastPath):
         units = tuple(sample.unit for sample in path.sample())
         super().__init__(backend, units, lends=True, monotonic=lambda: 0.0)
 
-    def adjust(self, unit: Unit, ceilings_bps: PerLevel[int]) -> int:
-        return super().adjust(unit, ceilings_bps) or 1
+    def adjust(self, unit: Unit, ceilings_bps: PerLevel[int], *, room_bps: int | None = None) -> int:
+        return super().adjust(unit, ceilings_bps, room_bps=room_bps) or 1

@@ -62,6 +62,11 @@ class FastPath(Protocol):
     """
 
     @property
+    def units(self) -> tuple[Unit, ...]:
+        """What can be steered: a direction of an uplink, or of another device that stands for all of them (an IFB)."""
+        ...
+
+    @property
     def lends(self) -> bool:
         """As `Capabilities.lends`."""
         ...
@@ -79,8 +84,17 @@ class FastPath(Protocol):
         """The ceilings in force in bits per second, None if they cannot be read."""
         ...
 
-    def adjust(self, unit: Unit, ceilings_bps: PerLevel[int]) -> int:
-        """Put ceilings in force and return the number of writes made. A lending backend applies L0's only."""
+    def current_room(self, unit: Unit) -> int | None:
+        """What the unit may pass in all at this moment, None where its total is not moved or cannot be read."""
+        ...
+
+    def adjust(self, unit: Unit, ceilings_bps: PerLevel[int], *, room_bps: int | None = None) -> int:
+        """Put ceilings in force and return the number of writes made. A lending backend applies L0's only.
+
+        `room_bps` is what the unit may pass in all from now on, None for a unit whose total is not moved. Where
+        guarantees are rates that ask no parent (HTB), L0's follows it: the room less the guarantees of L1 and L2, at
+        most its own. What is in force already is no write.
+        """
         ...
 
     def close(self) -> None:

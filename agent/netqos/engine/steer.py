@@ -1,8 +1,9 @@
 """One tick of the fast loop as a pure step: (state, sample, policy) -> (state, decision).
 
 It turns counters into rates by the true time between two samples, keeps contention apart from noise by two thresholds
-and a hold, and applies the law of `netqos.engine.allocate`. Who reads counters, writes ceilings and waits is the
-runtime's fast loop. A sample that cannot be trusted becomes the new base for counting and decides nothing.
+and a hold, and applies the law of `netqos.engine.allocate`, for a unit that meets only a part of the traffic within its
+room (`netqos.engine.room`). Who reads counters, writes ceilings and waits is the runtime's fast loop. A sample that
+cannot be trusted becomes the new base for counting and decides nothing.
 """
 
 from __future__ import annotations
@@ -11,7 +12,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+from netqos.engine import room
 from netqos.engine.allocate import Allocation, allocate, needs_bps, unrestricted
+from netqos.engine.room import RoomState
 from netqos.model.desired import Band
 from netqos.model.levels import Level, PerLevel
 from netqos.model.traffic import Decision, UnitSample
@@ -40,6 +43,7 @@ a guarantee; raising is always immediate.
 """
 
 NOTHING_MEASURED = PerLevel(0, 0, 0)
+NOTHING_BESIDE = RoomState()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,8 +70,8 @@ class UnitState:
 
     `base` is the sample that the next one is counted from. `calm_since_s` is the time since when the load is
     under the leave threshold, None while it is not. `needs` are those of the last ticks, oldest first.
-    `ceilings_bps` are the last decided ones, None before any; `wanted_bps` what the law gave last, and since
-    when it gives the same.
+    `ceilings_bps` and `room_bps` are the last decided ones, None before any; `wanted_bps` what the law gave last, and
+    since when it gives the same. `room` is what is measured beside the unit.
     """
 
     base: UnitSample | None = None
@@ -79,6 +83,8 @@ class UnitState:
     ceilings_bps: PerLevel[int] | None = None
     wanted_bps: PerLevel[int] | None = None
     wanted_since_s: float = 0.0
+    room: RoomState = NOTHING_BESIDE
+    room_bps: int | None = None
 
 
 class Judged(Protocol):
@@ -90,14 +96,17 @@ class Judged(Protocol):
         ...
 
 
-def initial_state(ceilings_bps: PerLevel[int] | None = None) -> UnitState:
-    """The state before any sample. `ceilings_bps` are those in force where they could be read: equal is no change."""
-    return UnitState(ceilings_bps=ceilings_bps)
+def initial_state(*, total_bps: int = 0, room_bps: int | None = None) -> UnitState:
+    """The state before any sample. A room in force is kept until more is known: whoever set it had measured."""
+    kept_bps = 0 if room_bps is None else max(0, total_bps - room_bps)
+    return UnitState(room=RoomState(kept_bps=kept_bps))
 
 
-def with_ceilings(state: UnitState, ceilings_bps: PerLevel[int] | None) -> UnitState:
-    """The same state with other ceilings in force; None after a failed write makes the next decision a change."""
-    return replace(state, ceilings_bps=ceilings_bps)
+def in_force(state: UnitState, ceilings_bps: PerLevel[int] | None, room_bps: int | None = None) -> UnitState:
+    """The same state with what was read of another grip: equal is no change, None makes the next decision a change."""
+    return replace(
+        state, ceilings_bps=ceilings_bps, room_bps=room_bps, room=replace(state.room, base=None, since_s=None)
+    )
 
 
 def next_interval(judged: Iterable[Judged], loop: LoopSettings) -> float:
@@ -112,13 +121,13 @@ def step(state: UnitState, sample: UnitSample, policy: LoopPolicy) -> tuple[Unit
     """
     elapsed_s = _elapsed_s(state.base, sample)
     if elapsed_s is None:
-        return replace(state, base=sample), None
+        return replace(state, base=sample, room=replace(state.room, base=None)), None
     if elapsed_s < MIN_GAP_S:
         return state, None
     assert state.base is not None
     rates = _rates_bps(state.base, sample, elapsed_s)
+    measured, policy = _in_room(replace(state, base=sample, rates_bps=rates), policy)
     backlogged = _backlogged(sample, rates, policy)
-    measured = replace(state, base=sample, rates_bps=rates)
     measured = _judge(measured, _load(rates, policy), is_backlogged=any(backlogged), policy=policy)
     measured, allocation = _allocate(measured, backlogged, policy)
     settled = _settle(measured, allocation.ceilings_bps, policy)
@@ -131,9 +140,21 @@ def step(state: UnitState, sample: UnitSample, policy: LoopPolicy) -> tuple[Unit
         contention=settled.contention,
         ceilings_bps=settled.ceilings_bps or allocation.ceilings_bps,
         reason=allocation.reason,
-        changed=settled.ceilings_bps != state.ceilings_bps,
+        changed=(settled.ceilings_bps, settled.room_bps) != (state.ceilings_bps, state.room_bps),
+        room_bps=settled.room_bps,
     )
     return settled, decision
+
+
+def _in_room(state: UnitState, policy: LoopPolicy) -> tuple[UnitState, LoopPolicy]:
+    """The policy with the room in place of the total, for a unit whose total is moved."""
+    assert state.base is not None
+    if state.base.offered_bytes is None:
+        return replace(state, room_bps=None), policy
+    measured = room.measure(state.room, state.base, total_bps=policy.total_bps)
+    room_bps = room.room_bps(measured.kept_bps, policy.bands, total_bps=policy.total_bps)
+    narrowed = replace(policy, total_bps=room_bps, bands=room.within(policy.bands, room_bps))
+    return replace(state, room=measured, room_bps=room_bps), narrowed
 
 
 def _elapsed_s(base: UnitSample | None, sample: UnitSample) -> float | None:
@@ -217,18 +238,18 @@ def _settle(state: UnitState, wanted: PerLevel[int], policy: LoopPolicy) -> Unit
     assert state.base is not None
     now_s = state.base.taken_at_s
     since_s = state.wanted_since_s if wanted == state.wanted_bps else now_s
-    in_force = state.ceilings_bps
+    held = state.ceilings_bps
     step_bps = policy.total_bps * MIN_STEP
     keep = (
-        in_force is not None
+        held is not None
         and state.policy == policy
         and now_s - since_s < policy.hold_s
-        and all(0 <= old - new < step_bps for old, new in zip(in_force, wanted, strict=True))
+        and all(0 <= old - new < step_bps for old, new in zip(held, wanted, strict=True))
     )
     return replace(
         state,
         policy=policy,
-        ceilings_bps=in_force if keep else wanted,
+        ceilings_bps=held if keep else wanted,
         wanted_bps=wanted,
         wanted_since_s=since_s,
     )

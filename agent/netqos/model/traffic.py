@@ -23,7 +23,12 @@ class UnitSample:
 
     `level_bytes` count up from an arbitrary start; `backlogged` says that packets wait somewhere in the unit (for a
     backend that can tell each level apart, `level_backlogged` is given and wins). `device_bytes` is the device's own
-    counter, None where it is not read. `dropped` counts packets dropped in the unit.
+    counter, of a unit behind several devices their sum; None where it is not read. `dropped` counts packets dropped in
+    the unit.
+
+    `offered_bytes` is given by a unit that meets only a part of what its devices carry: the bytes of that part, counted
+    where they come in (those that are dropped or still wait too), in the devices' measure or a larger one. Such a
+    unit's total is moved, so that it leaves room for the other part (`netqos.engine.room`).
     """
 
     unit: Unit
@@ -32,6 +37,7 @@ class UnitSample:
     backlogged: bool = False
     level_backlogged: PerLevel[bool] | None = None
     device_bytes: int | None = None
+    offered_bytes: int | None = None
     dropped: int = 0
 
 
@@ -46,7 +52,10 @@ class Reason(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """The outcome of one tick of one unit. `changed` False: the ceilings are those of the tick before."""
+    """The outcome of one tick of one unit. `changed` False: ceilings and room are those of the tick before.
+
+    `room_bps` is what the unit may pass in all, None where its total is not moved.
+    """
 
     unit: Unit
     at_s: float
@@ -57,3 +66,4 @@ class Decision:
     ceilings_bps: PerLevel[int]
     reason: Reason
     changed: bool
+    room_bps: int | None = None

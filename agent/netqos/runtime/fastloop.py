@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from netqos.backend import FastPath
-from netqos.engine.steer import LoopPolicy, UnitState, initial_state, next_interval, step, with_ceilings
+from netqos.engine.steer import LoopPolicy, UnitState, in_force, initial_state, next_interval, step
 from netqos.errors import NetqosError
 from netqos.model.traffic import Decision, Unit
 from netqos.observe.view import LoopView
@@ -75,7 +75,7 @@ class FastLoop:
         with self._lock:
             self._release()
             self._grip = grip
-            self._states = {unit: self._state_of(grip.path, unit) for unit in grip.policies}
+            self._states = self._states_on(grip)
         self._wake.set()
         if self._thread.ident is None:
             self._thread.start()
@@ -85,7 +85,7 @@ class FastLoop:
         with self._lock:
             if self._grip is not None:
                 self._grip = Grip(path=self._grip.path, policies=policies)
-                self._states = {unit: self._state_of(self._grip.path, unit) for unit in policies}
+                self._states = self._states_on(self._grip)
         self._wake.set()
 
     def detach(self) -> None:
@@ -97,6 +97,12 @@ class FastLoop:
     def is_attached(self) -> bool:
         """Whether there is a path to steer with."""
         return self._grip is not None
+
+    @property
+    def path(self) -> FastPath | None:
+        """The path that it steers with, None while nothing is attached."""
+        grip = self._grip
+        return grip.path if grip is not None else None
 
     @property
     def policies(self) -> Mapping[Unit, LoopPolicy]:
@@ -157,9 +163,14 @@ class FastLoop:
         self._on_tick(decisions, late_s, took_s)
         return interval_s
 
-    def _state_of(self, path: FastPath, unit: Unit) -> UnitState:
-        """What is remembered of the unit, with the ceilings that are in force now."""
-        return with_ceilings(self._states.get(unit, initial_state()), path.current_ceilings(unit))
+    def _states_on(self, grip: Grip) -> dict[Unit, UnitState]:
+        """What is remembered of each unit, with what is in force now."""
+        return {unit: self._state_on(grip.path, unit, policy) for unit, policy in grip.policies.items()}
+
+    def _state_on(self, path: FastPath, unit: Unit, policy: LoopPolicy) -> UnitState:
+        room_bps = path.current_room(unit)
+        known = self._states.get(unit) or initial_state(total_bps=policy.total_bps, room_bps=room_bps)
+        return in_force(known, path.current_ceilings(unit), room_bps)
 
     def _steer(self, grip: Grip) -> tuple[Decision, ...]:
         decisions = []
@@ -172,7 +183,9 @@ class FastLoop:
                 self._decisions[sample.unit] = decision
                 decisions.append(decision)
                 if decision.changed:
-                    self._writes += grip.path.adjust(sample.unit, decision.ceilings_bps)
+                    self._writes += grip.path.adjust(
+                        sample.unit, decision.ceilings_bps, room_bps=decision.room_bps
+                    )
         return tuple(decisions)
 
     def _next_interval(self, grip: Grip) -> float:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from netqos.backend import Backend, Capabilities
+from netqos.backend import Backend, FastPath
 from netqos.engine.steer import LoopPolicy
 from netqos.engine.totals import ANNOTATION
 from netqos.host.clock import Clock
@@ -119,8 +119,8 @@ def _runner(
         runner.look_again()
         hooks.wake()
 
-    def policies(desired: DesiredState, capabilities: Capabilities) -> Mapping[Unit, LoopPolicy]:
-        return loop_policies(desired, capabilities, world.settings.value)
+    def policies(desired: DesiredState, path: FastPath) -> Mapping[Unit, LoopPolicy]:
+        return loop_policies(desired, path, world.settings.value.loop)
 
     loop = FastLoop(backend.name, world.settings.value.loop, on_lost=on_lost, on_tick=on_tick)
     runner = BackendRunner(backend, loop, policies, clock)

@@ -12,7 +12,7 @@ import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from netqos.backend import Capabilities
+from netqos.backend import FastPath
 from netqos.engine.compose import compose
 from netqos.engine.pacing import Pacing
 from netqos.engine.pods import PodMemo
@@ -23,14 +23,13 @@ from netqos.model.composed import Composition, LastGood
 from netqos.model.desired import NOTHING, DesiredState
 from netqos.model.health import Finding, warning
 from netqos.model.inputs import NodeFacts, NodePolicy, PodFacts
-from netqos.model.levels import Direction
 from netqos.model.plan import ApplyResult, Plan
 from netqos.model.traffic import Unit
 from netqos.runtime.fleet import Fleet
 from netqos.runtime.overrides import OverrideBook
 from netqos.runtime.runner import BackendRunner
 from netqos.runtime.store import Cell, Wake
-from netqos.settings.values import Settings
+from netqos.settings.values import LoopSettings, Settings
 
 AUDIT_S = 0.4
 """How often backends are asked whether somebody touched what is ours; repairs are promised within a second."""
@@ -254,16 +253,7 @@ def _are_same(inputs: tuple[object, ...], earlier: tuple[object, ...]) -> bool:
     return inputs[0] == earlier[0] and all(map(operator.is_, inputs[1:], earlier[1:]))
 
 
-def loop_policies(
-    desired: DesiredState, capabilities: Capabilities, settings: Settings
-) -> Mapping[Unit, LoopPolicy]:
-    """The loop's policy for each unit that the backend shapes by level."""
-    units = [
-        Unit(direction, uplink.name)
-        for direction in Direction
-        if direction in capabilities.enforces
-        for uplink in desired.uplinks
-        if uplink.total_bps[direction] is not None
-    ]
-    policies = {unit: loop_policy(desired, unit, settings.loop, lends=capabilities.lends) for unit in units}
+def loop_policies(desired: DesiredState, path: FastPath, loop: LoopSettings) -> Mapping[Unit, LoopPolicy]:
+    """The loop's policy for each unit of a path that is shaped by level."""
+    policies = {unit: loop_policy(desired, unit, loop, lends=path.lends) for unit in path.units}
     return {unit: policy for unit, policy in policies.items() if policy is not None}

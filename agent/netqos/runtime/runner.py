@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 
-from netqos.backend import Backend, Capabilities, LeafCounters
+from netqos.backend import Backend, Capabilities, FastPath, LeafCounters
 from netqos.engine.pacing import RepairBackoff
 from netqos.engine.steer import LoopPolicy
 from netqos.errors import NetqosError
@@ -26,14 +26,14 @@ from netqos.runtime.fastloop import FastLoop, Grip
 DEADLINE_S = 20.0
 ROUNDS = 3
 
-Policies = Callable[[DesiredState, Capabilities], Mapping[Unit, LoopPolicy]]
+Policies = Callable[[DesiredState, FastPath], Mapping[Unit, LoopPolicy]]
 
 
 class BackendRunner:
     """Keeps one backend at the desired state."""
 
     def __init__(self, backend: Backend, loop: FastLoop, policies: Policies, clock: Clock) -> None:
-        """`policies` gives the loop's policy of each unit for a desired state."""
+        """`policies` gives the loop's policy of each unit of a path for a desired state."""
         self.backend = backend
         self.loop = loop
         self._policies = policies
@@ -202,16 +202,19 @@ class BackendRunner:
         return result
 
     def _settle(self, desired: DesiredState, *, ok: bool) -> None:
+        """Let the loop steer what is in force now; without levels there is nothing to steer."""
         self._settled = desired if ok else None
-        policies = self._policies(desired, self._capabilities) if self._capabilities else {}
-        if not policies:
+        held = self.loop.path
+        path = self.backend.fast_path() if held is None and desired.enabled else held
+        policies = self._policies(desired, path) if path is not None else {}
+        if path is None or not policies:
             self.loop.detach()
-        elif not self.loop.is_attached:
-            path = self.backend.fast_path()
-            if path is not None:
-                self.loop.attach(Grip(path=path, policies=policies))
+        elif held is None:
+            self.loop.attach(Grip(path=path, policies=policies))
         elif policies != self.loop.policies:
             self.loop.update(policies)
+        if path is not None and not policies:
+            path.close()
 
     def _without_fights(self, plan: Plan) -> Plan:
         now_s = self._clock.monotonic()

@@ -177,6 +177,11 @@ class FakeFastPath:
         self._monotonic = monotonic
 
     @property
+    def units(self) -> tuple[Unit, ...]:
+        """The roots that were there."""
+        return self._units
+
+    @property
     def lends(self) -> bool:
         """As the backend was made."""
         return self._lends
@@ -205,8 +210,14 @@ class FakeFastPath:
         """The ceilings of the level classes."""
         return PerLevel(*(self._class(unit, level).ceiling_bps for level in Level))
 
-    def adjust(self, unit: Unit, ceilings_bps: PerLevel[int]) -> int:
+    def current_room(self, unit: Unit) -> int | None:
+        """No total is moved."""
+        del unit
+        return None
+
+    def adjust(self, unit: Unit, ceilings_bps: PerLevel[int], *, room_bps: int | None = None) -> int:
         """Change what differs; a lending fake moves L0 alone."""
+        del room_bps
         writes = 0
         for level in (Level.L0,) if self._lends else tuple(Level):
             old = self._class(unit, level)

@@ -8,7 +8,7 @@ from itertools import cycle, islice, pairwise
 
 import pytest
 
-from netqos.engine.steer import LoopPolicy, UnitState, initial_state, next_interval, step, with_ceilings
+from netqos.engine.steer import LoopPolicy, UnitState, in_force, initial_state, next_interval, step
 from netqos.model.desired import Band
 from netqos.model.ids import IfName
 from netqos.model.levels import Direction, PerLevel
@@ -331,14 +331,14 @@ def test_another_policy_counts_on_but_decides_anew_at_once() -> None:
 
 
 def test_ceilings_already_in_force_are_no_change() -> None:
-    link = Link(LENDING, state=initial_state(mbit(1000, 800, 1000)))
+    link = Link(LENDING, state=in_force(initial_state(), mbit(1000, 800, 1000)))
     assert not link.decide((100, 0, 0)).changed
 
 
 def test_after_a_failed_write_the_same_ceilings_are_a_change() -> None:
     link = Link(LENDING)
     link.decide((100, 0, 0))
-    link.state = with_ceilings(link.state, None)
+    link.state = in_force(link.state, None)
     assert link.decide((100, 0, 0)).changed
 
 

@@ -25,11 +25,13 @@ class ScriptedPath:
 
     lends = True
     min_interval_s = 0.0
+    units = (UNIT,)
 
     def __init__(self) -> None:
         self.rates_bps = PerLevel(0, 0, 0)
         self.backlogged = False
         self.ceilings: PerLevel[int] = PerLevel(TOTAL_BPS, 800 * states.M, TOTAL_BPS)
+        self.room_bps: int | None = None
         self.adjusted: list[PerLevel[int]] = []
         self.closed = threading.Event()
         self.broken = False
@@ -45,7 +47,10 @@ class ScriptedPath:
     def current_ceilings(self, unit: Unit) -> PerLevel[int] | None:
         return self.ceilings
 
-    def adjust(self, unit: Unit, ceilings_bps: PerLevel[int]) -> int:
+    def current_room(self, unit: Unit) -> int | None:
+        return self.room_bps
+
+    def adjust(self, unit: Unit, ceilings_bps: PerLevel[int], *, room_bps: int | None = None) -> int:
         self.adjusted.append(ceilings_bps)
         self.ceilings = ceilings_bps
         return 1

@@ -24,7 +24,7 @@ from netqos.settings.values import Settings
 from netqos.testing import states
 from netqos.testing.clock import FakeClock
 from netqos.testing.fakekernel import FakeKernel
-from netqos.testing.fakes import FakeBackend
+from netqos.testing.fakes import FakeBackend, FakeFastPath
 from netqos.testing.filehosts import MemoryState
 
 ON = Settings(
@@ -301,11 +301,17 @@ def test_each_uplink_is_steered_to_its_own_share_of_the_promises() -> None:
     desired = states.node(
         uplinks=(states.uplink("a0", index=2), states.uplink("b0", index=3, tx_bps=500 * states.M))
     )
-    able = Capabilities(available=True, enforces=frozenset({Direction.TX}), lends=True)
-    policies = loop_policies(desired, able, ON)
-    assert {unit.device: policy.total_bps for unit, policy in policies.items()} == {
-        "a0": 1000 * states.M,
-        "b0": 500 * states.M,
+    a0, b0, all_rx = (
+        Unit(Direction.TX, IfName("a0")),
+        Unit(Direction.TX, IfName("b0")),
+        Unit(Direction.RX, IfName("ifb")),
+    )
+    path = FakeFastPath(FakeBackend(), (a0, b0, all_rx), lends=True, monotonic=lambda: 0.0)
+    policies = loop_policies(desired, path, ON.loop)
+    assert {unit: policy.total_bps for unit, policy in policies.items()} == {
+        a0: 1000 * states.M,
+        b0: 500 * states.M,
+        all_rx: 600 * states.M,
     }
-    small = policies[Unit(Direction.TX, IfName("b0"))].bands
+    small = policies[b0].bands
     assert [band.guarantee_bps for band in small] == [250 * states.M, 150 * states.M, 100 * states.M]
