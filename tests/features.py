@@ -34,6 +34,12 @@ _PROBES = {
     "tbf": ("NET_SCH_TBF", f"{_VETH} && tc qdisc add dev probe0 root tbf rate 1mbit burst 10k latency 50ms"),
     "fq": ("NET_SCH_FQ", f"{_VETH} && tc qdisc add dev probe0 root fq"),
     "fq_codel": ("NET_SCH_FQ_CODEL", f"{_VETH} && tc qdisc add dev probe0 root fq_codel"),
+    "prio": ("NET_SCH_PRIO", f"{_VETH} && tc qdisc add dev probe0 root prio"),
+    "flowtable": (
+        "NF_FLOW_TABLE",
+        f"{_VETH} && nft 'table ip x {{ flowtable f {{ hook ingress priority 0; devices = {{ probe0 }}; }}; }}'",
+    ),
+    "ip-vs": ("IP_VS", "test -e /proc/net/ip_vs"),
     "netem": ("NET_SCH_NETEM", f"{_VETH} && tc qdisc add dev probe0 root netem"),
     "clsact": ("NET_SCH_INGRESS", f"{_VETH} && tc qdisc add dev probe0 clsact"),
     "u32": ("NET_CLS_U32", f"{_HTB} && tc filter add dev probe0 parent 1: u32 match u32 0 0 flowid 1:1"),

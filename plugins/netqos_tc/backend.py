@@ -8,7 +8,7 @@ reads or writes within milliseconds and yields only while a leaf is drained.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import Final, cast
 
@@ -23,15 +23,15 @@ from netqos_tc import changes, classify, describe, numbers, options
 from netqos_tc.answers import HtbClass, Link
 from netqos_tc.audit import Auditor, Fingerprint
 from netqos_tc.fast import Shaped, TcFastPath
+from netqos_tc.kept import KeptRoots
 from netqos_tc.layout import Facilities, lay_out
 from netqos_tc.netlink import Channel
 from netqos_tc.numbers import is_pod_minor
 from netqos_tc.observed import TcObserved
 from netqos_tc.probe import probe
 from netqos_tc.reader import Inventory, Reader
-from netqos_tc.root import Root, from_document
 from netqos_tc.spec import TableKey, TableSpec
-from netqos_tc.writer import Tools, Writer, document_name
+from netqos_tc.writer import Tools, Writer
 
 DIRECT_SHOWN_S: Final = 60.0
 """How long the finding of unshaped packets is shown after the last of them."""
@@ -53,6 +53,7 @@ class TcBackend:
         self._remembered: dict[str, int] = {}
         self._print: Fingerprint | None = None
         self._direct = DirectPackets()
+        self._kept = KeptRoots(context.state)
 
     @property
     def name(self) -> str:
@@ -89,7 +90,7 @@ class TcBackend:
             ours=cast("Mapping[Hashable, object]", found.specs),
             roots=found.roots,
             names={ifindex: link.name for ifindex, link in found.links.items()},
-            saved=self._saved(link.name for link in found.links.values()),
+            saved=self._kept.learn(found.links),
             remembered=dict(self._remembered),
             findings=self._direct.findings(found.direct_packets, found.links, now_s),
         )
@@ -141,6 +142,7 @@ class TcBackend:
 
     async def is_untouched(self) -> bool:
         """Whether all is as at the last observation; what the fast loop moves does not count."""
+        self._kept.renew()
         last, devices = self._print, self._devices()
         if last is None or last.ifindexes != devices:
             return False
@@ -213,12 +215,6 @@ class TcBackend:
 
     def _devices(self) -> frozenset[int]:
         return self._asked_for | frozenset(self._links)
-
-    def _saved(self, devices: Iterable[str]) -> dict[str, Root]:
-        documents = {
-            device: from_document(self._context.state.load(document_name(device))) for device in devices
-        }
-        return {device: root for device, root in documents.items() if root is not None}
 
 
 class DirectPackets:

@@ -13,7 +13,7 @@ from typing import assert_never
 
 from netqos.engine.reconcile import Step, diff, safe_order
 from netqos.model.plan import Operation, Verb
-from netqos_tc import describe, numbers, strangers
+from netqos_tc import describe, lifeline, numbers, strangers
 from netqos_tc.observed import TcObserved
 from netqos_tc.root import Root
 from netqos_tc.spec import (
@@ -207,6 +207,7 @@ def _step(edit: Edit, cause: Edit, names: describe.Names) -> Step[Operation]:
         subject=describe.subject(edit.key, names),
         detail=describe.change(edit.key, edit.before, edit.after, names, earlier=edit.earlier),
         incident=describe.subject(cause.key, names),
+        is_vital=lifeline.is_vital(edit.key, edit.before, edit.after),
         payload=edit,
     )
     if _is_in_the_way(edit):

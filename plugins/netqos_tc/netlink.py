@@ -121,11 +121,14 @@ class Channel:
                     return answer
                 answer = message
 
-    def write(self, requests: Sequence[Request]) -> list[Refused | None]:
-        """Carry out requests in order, and go on after one that is refused; None for each that succeeded."""
+    def write(self, requests: Sequence[Request], *, batch: int = _BATCH) -> list[Refused | None]:
+        """Carry out requests in order, and go on after one that is refused; None for each that succeeded.
+
+        The kernel carries out a batch within one call, so that a process killed meanwhile leaves all of it or none.
+        """
         results: list[Refused | None] = []
-        for start in range(0, len(requests), _BATCH):
-            results += self._write_batch(requests[start : start + _BATCH])
+        for start in range(0, len(requests), batch):
+            results += self._write_batch(requests[start : start + batch])
         return results
 
     def transact(self, requests: Sequence[Request], *, begin: Request, end: Request) -> list[Refused | None]:

@@ -18,6 +18,7 @@ from netqos.model.plan import ApplyResult, Operation
 from netqos_tc import classify, nfwire, numbers, root, wire
 from netqos_tc.changes import Edit
 from netqos_tc.jobs import INCOMPLETE, Job, Outcome, Transport, incomplete_trees, jobs_of, runs, waves
+from netqos_tc.kept import document_name
 from netqos_tc.netlink import Channel, Refused
 from netqos_tc.netmsg import Request
 from netqos_tc.reader import Reader
@@ -147,7 +148,8 @@ class Writer:
         ifindex, route = edit.key.ifindex, self._tools.route
         if not self._tools.reader.has_our_root(ifindex):
             return None
-        top, *below = route.write(root.restore(ifindex, edit.earlier))
+        requests = root.restore(ifindex, edit.earlier)
+        top, *below = route.write(requests, batch=len(requests))  # together: nobody is killed half-way
         if top is not None:
             route.write([wire.delete_root(ifindex)])
         self._tools.state.delete(document_name(edit.device))
@@ -210,11 +212,6 @@ class Writer:
     def _backlog(self, key: ClassKey) -> int:
         found = self._tools.reader.our_class(key.ifindex, key.minor)
         return found.counters.backlog_packets if found is not None else 0
-
-
-def document_name(device: str) -> str:
-    """Under which name the state folder keeps the earlier root of a device."""
-    return f"root-{device}"
 
 
 def _whole(outcome: Outcome, jobs: list[Job]) -> list[Job]:

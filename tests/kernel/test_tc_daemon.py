@@ -89,3 +89,26 @@ def test_what_others_put_into_the_tree_is_gone_again(rig: Rig, daemon: Daemon) -
 
 def test_nobody_is_warned_of_what_nobody_asked_for(rig: Rig, daemon: Daemon) -> None:
     assert findings(daemon) == {"not-enforced-ingress": "info"}
+
+
+def test_a_verdict_in_our_table_never_stays_however_often_somebody_puts_it_there(
+    rig: Rig, daemon: Daemon
+) -> None:
+    """Contract 8 before the back-off of contract 7; a rule that is only missing waits."""
+    before = rig.node.run(["nft", "-s", "list", "table", "inet", "netqos"]).stdout
+
+    def is_whole() -> bool:
+        return rig.node.run(["nft", "-s", "list", "table", "inet", "netqos"]).stdout == before
+
+    for command in (
+        "insert rule inet netqos output drop",
+        "add chain inet netqos postrouting { policy drop; }",
+        "add chain inet netqos x { type filter hook input priority 0; policy drop; }",
+        "insert rule inet netqos postrouting meta l4proto tcp drop",
+    ):
+        rig.node.run(["nft", command])
+        assert eventually(is_whole, 2), command
+    assert "repair-backoff" in findings(daemon)
+    rig.node.run(["nft", "flush chain inet netqos output"])
+    time.sleep(1)
+    assert not is_whole()

@@ -248,3 +248,37 @@ async def test_mq_with_a_foreign_leaf_is_left_alone(multiqueue: UplinkHost) -> N
     plan = backend.plan(DESIRED, await backend.observe())
     assert not plan
     assert [one.code for one in plan.findings if one.subject == "up0"] == ["foreign-root-qdisc"]
+
+
+async def test_a_state_folder_that_is_emptied_while_running_is_filled_again(host: UplinkHost) -> None:
+    tc(host, f"qdisc add dev up0 {TBF}")
+    before = qdiscs(host)
+    backend = make_backend(host.namespace, host.state, {"takeover": ["tbf"]})
+    await converge(backend, DESIRED)
+    await backend.observe()
+    kept = dict(host.state.documents)
+    host.state.documents.clear()
+    assert await backend.is_untouched()
+    assert host.state.documents == kept
+    backend.shut()
+    giver = make_backend(host.namespace, host.state)
+    await converge(giver, NOTHING)
+    giver.shut()
+    assert qdiscs(host) == before
+
+
+async def test_the_earlier_root_follows_a_device_to_its_new_name(host: UplinkHost) -> None:
+    tc(host, f"qdisc add dev up0 {TBF}")
+    backend = make_backend(host.namespace, host.state, {"takeover": ["tbf"]})
+    await converge(backend, DESIRED)
+    await backend.observe()
+    host.namespace.run(["ip", "link", "set", "up0", "down"])
+    host.namespace.run(["ip", "link", "set", "up0", "name", "ens5"])
+    await backend.observe()
+    assert list(host.state.documents) == ["root-ens5"]
+    backend.shut()
+    giver = make_backend(host.namespace, host.state)
+    await converge(giver, NOTHING)
+    giver.shut()
+    assert "tbf 77: root" in host.namespace.run(["tc", "qdisc", "show", "dev", "ens5"]).stdout
+    assert host.state.documents == {}

@@ -222,7 +222,7 @@ class BackendRunner:
         self._held_back = {one for one in incidents if self._backoff.is_held(one, now_s)}
         if not self._held_back:
             return plan
-        kept = tuple(one for one in plan.operations if _incident(one) not in self._held_back)
+        kept = tuple(one for one in plan.operations if one.is_vital or _incident(one) not in self._held_back)
         return Plan(
             backend=plan.backend, operations=kept, disturbs_loop=plan.disturbs_loop, findings=plan.findings
         )
@@ -231,7 +231,8 @@ class BackendRunner:
         now_s = self._clock.monotonic()
         self._repairs += 1
         for incident in dict.fromkeys(map(_incident, plan.operations)):
-            self._backoff.repaired(incident, now_s)
+            if incident not in self._held_back:
+                self._backoff.repaired(incident, now_s)
             self._log.warning("drift_repaired", subject=incident)
 
     def _count(self, plan: Plan, result: ApplyResult) -> None:
@@ -278,7 +279,8 @@ class BackendRunner:
                 "repair-backoff",
                 subject,
                 f"somebody keeps changing it; next repair in {until_s - now_s:.0f} s",
-                hint="find out who else configures this device, or switch this backend off",
+                hint="find out who else configures this device, or switch this backend off; what could cut the node "
+                "off is put right each time all the same",
             )
             for subject, until_s in self._backoff.held(now_s).items()
         )

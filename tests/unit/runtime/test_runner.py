@@ -142,3 +142,25 @@ async def test_a_preview_changes_nothing(runner: BackendRunner, backend: FakeBac
     plan = await runner.preview(WANTED)
     assert len(plan.operations) > 0
     assert backend.kernel.things == {}
+
+
+async def test_what_may_cut_the_node_off_is_put_right_each_time(
+    runner: BackendRunner, backend: FakeBackend, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await runner.reconcile(WANTED)
+    plan = backend.plan
+
+    def as_vital(desired: DesiredState, observed: ObservedState) -> Plan:
+        found = plan(desired, observed)
+        return replace(found, operations=tuple(replace(one, is_vital=True) for one in found.operations))
+
+    monkeypatch.setattr(backend, "plan", as_vital)
+    whole = dict(backend.kernel.things)
+    for _ in range(6):
+        backend.kernel.behind_your_back()
+        assert await runner.is_drifted()
+        await runner.reconcile(WANTED)
+        assert backend.kernel.things == whole
+        clock.advance(1.0)
+    assert runner.view().repairs == 6
+    assert {one.code for one in runner.view().findings} == {"repair-backoff"}

@@ -1,0 +1,34 @@
+"""Which repairs cannot wait: those of what may cut the node itself off. Pure.
+
+Whoever changes what is ours again and again is waited for, and what they made stays meanwhile (contract 7). But the
+node must stay reachable (contract 8): a verdict in our table, or a class that the node's own packets need, is put
+right each time. See docs/decisions/0012.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from netqos_tc import numbers, strangers
+from netqos_tc.spec import ClassKey, FilterKey, FilterSpec, Key, QueueKey, Spec, TableSpec
+
+NODES_LEAVES: Final = frozenset({numbers.CONTROL, numbers.CRITICAL, numbers.HOST})
+NODES_CLASSES: Final = frozenset({numbers.TOTAL, numbers.L0, *NODES_LEAVES})
+
+
+def is_vital(key: Key, before: Spec | None, after: Spec | None) -> bool:
+    """Whether an object, as it was met, may keep the node's own packets from leaving.
+
+    One that is missing never does: its packets find the default class, which is the unknown leaf.
+    """
+    match key, before, after:
+        case _, TableSpec() as met, TableSpec() as wanted:
+            return not met.chains <= wanted.chains or not set(met.rules) <= set(wanted.rules)
+        case FilterKey(), FilterSpec() as met, _:
+            return after is not None or strangers.is_strange(key, met)
+        case ClassKey(minor=minor), _, _:
+            return None not in (before, after) and minor in NODES_CLASSES
+        case QueueKey(minor=minor), _, _:
+            return None not in (before, after) and minor in NODES_LEAVES
+        case _:
+            return False

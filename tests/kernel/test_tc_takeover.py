@@ -1,0 +1,160 @@
+"""Taking over and giving back, however often and wherever a daemon is killed meanwhile: what was there comes back."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+from unittest import mock
+
+import pytest
+
+from netqos.backend import Backend
+from netqos.host.nftables import Nftables
+from netqos.model.desired import NOTHING, DesiredState
+from netqos.testing import states
+from netqos.testing.filehosts import MemoryState
+from netqos.testing.harness import converge
+from netqos_tc.netlink import Channel
+from tests.kernel.tchost import UPLINK, UPLINK_INDEX, UplinkHost, make_backend
+
+pytestmark = pytest.mark.kernel("veth", "htb", "u32", "nft", "nft-fib", "nft-socket")
+
+DESIRED = states.node(uplinks=(UPLINK,))
+OPTIONS = {"takeover": ["tbf", "pfifo", "bfifo", "prio", "fq_codel"]}
+QUEUES = "numtxqueues 3 numrxqueues 3"
+
+ROOTS = {
+    "default": (),
+    "pfifo_fast": ("qdisc add dev up0 root handle 9: pfifo_fast",),
+    "pfifo": ("qdisc add dev up0 root handle 8: pfifo limit 77",),
+    "bfifo": ("qdisc add dev up0 root handle 8: bfifo limit 77777",),
+    "tbf": ("qdisc add dev up0 root handle 77: tbf rate 123mbit burst 17kb latency 33ms",),
+    "tbf with a queue": (
+        "qdisc add dev up0 root handle 77: tbf rate 123mbit burst 17kb latency 33ms",
+        "qdisc add dev up0 parent 77:1 handle 78: pfifo limit 55",
+    ),
+    "mq": (
+        "qdisc replace dev up0 root handle 100: mq",
+        "qdisc replace dev up0 parent 100:2 handle 102: pfifo_fast",
+        "qdisc replace dev up0 parent 100:3 handle 103: pfifo limit 66",
+    ),
+    "prio": ("qdisc add dev up0 root handle 6: prio bands 4",),
+    "fq_codel": ("qdisc add dev up0 root handle 5: fq_codel flows 64 limit 500",),
+}
+FEATURES = {"tbf": "tbf", "tbf with a queue": "tbf", "prio": "prio", "fq_codel": "fq_codel"}
+
+
+class Killed(BaseException):
+    """The end of a process as kill -9 brings it: nothing is caught, nothing is tidied up."""
+
+
+class Killer:
+    """Ends whoever makes one write too many, to the kernel or to the state folder. The kernel carries out one datagram
+    within one call, so that is where a kill can come between.
+    """
+
+    def __init__(self, after: int) -> None:
+        self._left = after
+
+    def _guard(self, method: Callable[..., Any]) -> Callable[..., Any]:
+        def guarded(*arguments: Any, **named: Any) -> Any:
+            if self._left == 0:
+                raise Killed
+            self._left -= 1
+            return method(*arguments, **named)
+
+        return guarded
+
+    @contextlib.contextmanager
+    def armed(self) -> Iterator[None]:
+        places = [(Channel, "_write_once"), (Channel, "transact"), (Nftables, "run")]
+        places += [(MemoryState, "save"), (MemoryState, "delete")]
+        with contextlib.ExitStack() as stack:
+            for owner, name in places:
+                stack.enter_context(mock.patch.object(owner, name, self._guard(getattr(owner, name))))
+            yield
+
+
+async def killed(backend: Backend, desired: DesiredState, after: int) -> bool:
+    """Converge and be killed after some writes; False when it came to its end before."""
+    plan = backend.plan(desired, await backend.observe())
+    try:
+        with Killer(after).armed():
+            await backend.apply(plan)
+    except Killed:
+        return True
+    return False
+
+
+@pytest.fixture(params=ROOTS)
+def host(request: pytest.FixtureRequest, require_kernel: Callable[..., None]) -> Iterator[UplinkHost]:
+    if request.param in FEATURES:
+        require_kernel(FEATURES[request.param])
+    made = UplinkHost()
+    if request.param == "mq":
+        made.namespace.run(["ip", "link", "del", "up0"])
+        words = f"link add index {UPLINK_INDEX} name up0 {QUEUES} type veth peer name wire0 {QUEUES}"
+        made.namespace.run(["ip", *words.split()])
+    for command in ROOTS[request.param]:
+        made.namespace.run(["tc", *command.split()])
+    made.namespace.run(["ip", "link", "set", "up0", "up"])
+    yield made
+    made.close()
+
+
+def seen(host: UplinkHost) -> tuple[list[str], str]:
+    """The uplink's qdiscs without what the kernel chooses, and the ruleset."""
+    listed = host.namespace.run(["tc", "qdisc", "show", "dev", "up0"]).stdout
+    lines = sorted(re.sub(r" refcnt \d+", "", line).strip() for line in listed.splitlines())
+    return lines, host.namespace.run(["nft", "list", "ruleset"]).stdout
+
+
+async def bring(host: UplinkHost, desired: DesiredState) -> None:
+    """Another generation of the daemon brings the node to a state and ends."""
+    backend = make_backend(host.namespace, host.state, OPTIONS)
+    try:
+        for _ in range(2):
+            await converge(backend, desired)
+        assert not backend.plan(desired, await backend.observe())
+    finally:
+        backend.shut()
+
+
+async def kill_within(host: UplinkHost, desired: DesiredState, after: int) -> bool:
+    backend = make_backend(host.namespace, host.state, OPTIONS)
+    try:
+        return await killed(backend, desired, after)
+    finally:
+        backend.shut()
+
+
+async def test_killed_at_any_write_of_taking_over_the_next_one_gives_back_what_was_there(
+    host: UplinkHost,
+) -> None:
+    before = seen(host)
+    after = 0
+    while await kill_within(host, DESIRED, after):
+        await bring(host, NOTHING)
+        assert seen(host) == before, f"killed after {after} writes"
+        after += 1
+    assert after >= 6
+    await bring(host, NOTHING)
+    assert (seen(host), host.state.documents) == (before, {})
+
+
+async def test_killed_at_any_write_the_next_one_takes_over_and_a_third_killed_giving_back_loses_nothing(
+    host: UplinkHost,
+) -> None:
+    before = seen(host)
+    after = 0
+    while await kill_within(host, DESIRED, after):
+        await bring(host, DESIRED)
+        await kill_within(host, NOTHING, after)
+        await bring(host, NOTHING)
+        assert seen(host) == before, f"killed after {after} writes"
+        after += 1
+    assert after >= 6
+    await bring(host, NOTHING)
+    assert seen(host) == before
