@@ -29,30 +29,33 @@ STEPS = 64
 """What is kept free is a whole number of these parts of the total: within 0.8 percent of what was measured."""
 
 GIVE_BACK = 0.75
-"""The share of a step by which the highest of a hold must be lower before something is given back.
+"""The share of a step by which all that is measured must be lower before something is given back.
 
 Rounding alone may leave half a step too much; noise of less than the other quarter never moves anything.
 """
 
 HOLD_S = 3.0
-"""Something is given back after this time below it. A download that pauses for a moment is not over."""
+"""Something is given back after this time. A download that pauses for a moment is not over."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoomState:
-    """What the next measurement must know: where it counts from, what is kept free, and the highest of this hold."""
+    """What the next measurement must know: where it counts from, what is kept free, and since when less is used.
+
+    `highest_bps` is the highest that was measured in this time.
+    """
 
     base: UnitSample | None = None
     kept_bps: int = 0
+    lower_since_s: float = 0.0
     highest_bps: int = 0
-    since_s: float | None = None
 
 
 def measure(state: RoomState, sample: UnitSample, *, total_bps: int) -> RoomState:
     """Count one sample. One that tells nothing (a counter that went back, far too long a time) is the new base."""
     elapsed_s = _elapsed_s(state.base, sample)
     if elapsed_s is None:
-        return replace(state, base=sample, highest_bps=0, since_s=None)
+        return replace(state, base=sample, lower_since_s=sample.taken_at_s, highest_bps=0)
     if elapsed_s < WINDOW_S:
         return state
     assert state.base is not None
@@ -91,19 +94,16 @@ def _beside(sample: UnitSample) -> int:
 
 
 def _keep(state: RoomState, measured_bps: int, total_bps: int) -> RoomState:
-    """Keep more at once; keep less after a whole hold in which even the highest was well below."""
+    """Keep more at once; keep less when all of a hold was well below."""
     assert state.base is not None
     now_s, step_bps = state.base.taken_at_s, max(1, total_bps // STEPS)
-    since_s = now_s if state.since_s is None else state.since_s
+    if measured_bps >= state.kept_bps - GIVE_BACK * step_bps:
+        kept_bps = max(state.kept_bps, _rounded(measured_bps, step_bps))
+        return replace(state, kept_bps=kept_bps, lower_since_s=now_s, highest_bps=0)
     highest_bps = max(state.highest_bps, measured_bps)
-    wanted_bps = _rounded(measured_bps, step_bps)
-    if wanted_bps > state.kept_bps:
-        return replace(state, kept_bps=wanted_bps, highest_bps=0, since_s=now_s)
-    if now_s - since_s < HOLD_S:
-        return replace(state, highest_bps=highest_bps, since_s=since_s)
-    is_less = highest_bps < state.kept_bps - GIVE_BACK * step_bps
-    kept_bps = _rounded(highest_bps, step_bps) if is_less else state.kept_bps
-    return replace(state, kept_bps=kept_bps, highest_bps=0, since_s=now_s)
+    if now_s - state.lower_since_s < HOLD_S:
+        return replace(state, highest_bps=highest_bps)
+    return replace(state, kept_bps=_rounded(highest_bps, step_bps), lower_since_s=now_s, highest_bps=0)
 
 
 def _rounded(bps: int, step_bps: int) -> int:

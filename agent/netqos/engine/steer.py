@@ -104,9 +104,7 @@ def initial_state(*, total_bps: int = 0, room_bps: int | None = None) -> UnitSta
 
 def in_force(state: UnitState, ceilings_bps: PerLevel[int] | None, room_bps: int | None = None) -> UnitState:
     """The same state with what was read of another grip: equal is no change, None makes the next decision a change."""
-    return replace(
-        state, ceilings_bps=ceilings_bps, room_bps=room_bps, room=replace(state.room, base=None, since_s=None)
-    )
+    return replace(state, ceilings_bps=ceilings_bps, room_bps=room_bps, room=replace(state.room, base=None))
 
 
 def next_interval(judged: Iterable[Judged], loop: LoopSettings) -> float:
