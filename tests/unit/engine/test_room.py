@@ -79,10 +79,10 @@ def test_what_the_node_receives_is_kept_free_within_a_window_and_given_back_afte
     assert rooms[0] == 640
     assert rooms[2:] == [440] * 18
     calm = node.rooms([0] * 140, (300, 100, 40))
-    # the window in which the download ended is still half full of it, so it takes two holds
-    assert set(calm[:59]) == {440}
-    assert set(calm[62:119]) == {540}
-    assert set(calm[124:]) == {640}
+    # a window of three ticks may still hold one of the download, so it can take two holds
+    first, last = next(tick for tick, room in enumerate(calm) if room > 440), calm.index(640)
+    assert 60 <= first <= last <= 2 * (first + 1)
+    assert set(calm[last:]) == {640}
 
 
 def test_a_download_that_pauses_keeps_its_place() -> None:
