@@ -15,6 +15,7 @@ from netqos.testing import states
 from netqos.testing.filehosts import MemoryState
 from netqos.testing.harness import converge
 from netqos.testing.netns import Rig
+from netqos.testing.networks import Network
 from netqos.testing.states import M
 from netqos_tc import answers, numbers, wire
 from netqos_tc.answers import Counters, HtbClass
@@ -111,7 +112,7 @@ def shaped_node(
     *pods: str, masquerade: bool = False, options: Mapping[str, object] | None = None
 ) -> Iterator[ShapedNode]:
     """A rig with a backend on its node that has not done anything yet."""
-    with Rig(pods=pods, masquerade=masquerade) as rig:
+    with Rig(pods=pods, network=Network(masquerade=masquerade)) as rig:
         state = MemoryState()
         backend = make_backend(rig.node, state, options)
         with rig.node.entered():

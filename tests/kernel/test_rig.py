@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from netqos.testing.netns import CommandFailed, Rig, sweep
+from netqos.testing.networks import MASQUERADED
 
 pytestmark = pytest.mark.kernel("veth")
 
@@ -74,7 +75,7 @@ def test_a_pod_reaches_the_wire_with_its_own_address() -> None:
 
 @pytest.mark.kernel("nft")
 def test_masquerade_shows_the_wire_the_nodes_address() -> None:
-    with Rig(pods=("web",), masquerade=True) as rig:
+    with Rig(pods=("web",), network=MASQUERADED) as rig:
         assert exchange(rig, socket.AF_INET, rig.wire.address) == b"hello from 198.18.0.2"
         assert exchange(rig, socket.AF_INET6, rig.wire.address6) == b"hello from fd00:77::2"
 

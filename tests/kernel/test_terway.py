@@ -23,6 +23,7 @@ from netqos.testing.contract import BackendContract
 from netqos.testing.harness import Harness, converge, expect_settled
 from netqos.testing.namespaces import Namespace
 from netqos.testing.netns import Rig
+from netqos.testing.networks import MASQUERADED
 from netqos_terway import meter
 from netqos_terway.meter import MeterSpec
 from tests.contract.terwayhost import TerwayHost
@@ -102,7 +103,7 @@ class TestTerwayBackendWithNft(BackendContract):
 
 @pytest.fixture
 def rig() -> Iterator[Rig]:
-    with Rig(pods=("web", "crunch"), masquerade=True) as built:
+    with Rig(pods=("web", "crunch"), network=MASQUERADED) as built:
         for namespace in (built.wire, *built.pods.values()):
             namespace.run(["nft", QUIET])
         yield built

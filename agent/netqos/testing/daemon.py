@@ -59,19 +59,15 @@ class Paths:
 
 
 def workload(rig: Rig, name: str, level: Level, **more: object) -> Document:
-    """A pod of the rig as an entry of the configuration's `workloads`."""
-    pod = rig.pod(name)
-    return {
-        "name": name,
-        "match": {"addresses": [pod.address, pod.address6]},
-        "level": level.name.lower(),
-        **more,
-    }
+    """A pod of the rig, by its addresses or its cgroup, as an entry of the configuration's `workloads`."""
+    found = rig.host_pods.get(name)
+    match = {"addresses": list(rig.addresses(name))} if found is None else {"cgroup": found.path}
+    return {"name": name, "match": match, "level": level.name.lower(), **more}
 
 
 def complete_config(rig: Rig, paths: Paths, document: Mapping[str, Any]) -> Document:
-    """A configuration with what the rig decides filled in: uplink, paths; metrics and Kubernetes off unless given."""
-    node = {"name": "rig", "uplinks": [rig.uplink], **document.get("node", {})}
+    """A configuration with what the rig decides filled in: uplinks, paths; metrics and Kubernetes off unless given."""
+    node = {"name": "rig", "uplinks": list(rig.uplinks), **document.get("node", {})}
     own = {"net": str(paths.net), "socket": str(paths.socket), "state": str(paths.state)}
     defaults = {"metrics": {"listen": None}, "kubernetes": {"enable": False}, "backends": ["tc"]}
     return {**defaults, **document, "node": node, "paths": {**own, **document.get("paths", {})}}

@@ -58,7 +58,7 @@ class Namespace:
 
     def __init__(self, role: str, *, address: str = "", address6: str = "", link: str = "") -> None:
         """Make it, with its loopback up. `role` is a word for people: `wire`, `node`, `pod-web`."""
-        self.name = _own_name(role)
+        self.name = own_name(role)
         self.address = address
         self.address6 = address6
         self.link = link
@@ -160,15 +160,15 @@ class Namespace:
 
 def make_folder(role: str) -> Path:
     """A private folder in the place for temporary files that `sweep` removes when its owner is gone."""
-    return Path(tempfile.mkdtemp(prefix=_own_name(role) + "-"))
+    return Path(tempfile.mkdtemp(prefix=own_name(role) + "-"))
 
 
 def sweep() -> tuple[str, ...]:
     """Remove namespaces and folders of this kind whose owner no longer runs; the namespaces' names."""
-    removed = tuple(path.name for path in _left_over(_FOLDER))
+    removed = tuple(path.name for path in left_over(_FOLDER))
     for name in removed:
         _remove(_FOLDER / name)
-    for folder in _left_over(Path(tempfile.gettempdir())):
+    for folder in left_over(Path(tempfile.gettempdir())):
         if folder.lstat().st_uid == os.geteuid():
             shutil.rmtree(folder, ignore_errors=True)
     return removed
@@ -202,11 +202,13 @@ def _start_time(pid: int) -> int | None:
     return int(text.rpartition(")")[2].split()[19])
 
 
-def _own_name(role: str) -> str:
+def own_name(role: str) -> str:
+    """A name that no other process uses, by which `sweep` knows whether its owner lives."""
     return f"nq-{_pid_space()}-{os.getpid()}-{_start_time(os.getpid())}-{next(_numbers)}-{role}"
 
 
-def _left_over(folder: Path) -> list[Path]:
+def left_over(folder: Path) -> list[Path]:
+    """What of a folder carries such a name whose owner is gone."""
     found = folder.glob("nq-*") if folder.is_dir() else ()
     return sorted(path for path in found if _is_left_over(path.name))
 

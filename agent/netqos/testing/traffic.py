@@ -18,6 +18,7 @@ from typing import Protocol
 
 from netqos.testing.namespaces import Namespace
 from netqos.testing.netns import Rig
+from netqos.testing.paths import Place
 from netqos.testing.processes import Call, CommandFailed
 
 UDP_PAYLOAD = 1400
@@ -46,8 +47,8 @@ class TcpFlow:
 
     def __init__(
         self,
-        source: Namespace,
-        sink: Namespace,
+        source: Place,
+        sink: Place,
         *,
         port: int,
         address: str,
@@ -140,7 +141,8 @@ class Traffic:
         family: int = 4,
     ) -> TcpFlow:
         """A greedy flow from a pod to the wire, or from the wire to the pod."""
-        source, sink = self._rig.pod(pod), self._rig.wire
+        source: Place = self._rig.place(pod)
+        sink: Place = self._rig.wire
         if towards_pod:
             source, sink = sink, source
         flow = TcpFlow(
