@@ -20,6 +20,8 @@ M = 1_000_000
 RX = Unit(Direction.RX, IfName("netqos-ifb"))
 START = UnitSample(unit=RX, taken_at_s=0.0, level_bytes=PerLevel(0, 0, 0), device_bytes=0, offered_bytes=0)
 WINDOW_S = 0.1
+BYTES_BPS = 500
+"""What rounding to whole bytes makes of a window."""
 
 
 @st.composite
@@ -104,12 +106,12 @@ def test_steady_traffic_with_noise_on_it_comes_to_rest(
         sample = after(sample, host_bps=host_bps, pods_bps=total * pods[tick % len(pods)])
         state = measure(state, sample, total_bps=total)
         kept.append(state.kept_bps)
-    later = kept[len(noise) :]
+    later = kept[4 * len(noise) :]
     assert len(set(later)) == 1
     assert all(old <= new for old, new in pairwise(kept))
     half_step = total / 64 / 2
     wanted = min(float(total), total * (host + swing * max(noise)))
-    assert abs(kept[-1] - wanted) <= half_step + 2 + total * 2e-7
+    assert abs(kept[-1] - wanted) <= half_step + BYTES_BPS
 
 
 @given(st.integers(10 * M, 100_000 * M), st.floats(0.05, 1), st.floats(0, 1))
@@ -120,6 +122,5 @@ def test_what_is_no_longer_received_is_given_back_after_a_hold(
     for host in [before] * 5 + [before * share] * 32:
         sample = after(sample, host_bps=total * host, pods_bps=0)
         state = measure(state, sample, total_bps=total)
-    step_bps = total // 64
-    assert state.kept_bps <= total * before * share + 1.5 * step_bps
-    assert state.kept_bps >= total * before * share - 0.5 * step_bps - 2
+        assert state.kept_bps >= total * before * share - 0.5 * (total // 64) - BYTES_BPS
+    assert state.kept_bps <= total * before * share + 1.5 * (total // 64) + BYTES_BPS
