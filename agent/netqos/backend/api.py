@@ -31,11 +31,13 @@ class Capabilities:
 
     `available` False: it can do nothing here; `findings` names every missing piece and the next step. `enforces` holds
     the directions that it shapes; `lends` says that unused bandwidth is lent by the mechanism itself (contract 3: h =
-    0, only L0's ceiling is moved).
+    0, only L0's ceiling is moved). `apart` names the directions that it shapes on a device of its own: an error about an
+    uplink says nothing of those.
     """
 
     available: bool
     enforces: frozenset[Direction] = frozenset()
+    apart: frozenset[Direction] = frozenset()
     lends: bool = False
     limits: bool = True
     rules: bool = False

@@ -16,7 +16,7 @@ from netqos.observe import statuswire as wire
 from netqos.observe import wireparts as parts
 from netqos.observe.enforced import Enforcement, Verdict
 from netqos.observe.moment import Moment
-from netqos.observe.view import AgentView, BackendView
+from netqos.observe.view import AgentView, BackendView, room_bps
 
 Counters = Mapping[PodUid, tuple[LeafCounters, ...]]
 
@@ -77,6 +77,7 @@ def _direction(view: AgentView, direction: Direction, verdict: Verdict) -> wire.
     return wire.DirectionWire(
         total_bps=desired.total_bps if desired is not None else None,
         total_source=composition.total_sources[direction] if composition is not None else "unknown",
+        room_bps=room_bps(view, direction),
         contention=any(one.contention for one in made),
         devices=[one.name for one in composition.desired.uplinks] if composition is not None else [],
         levels={

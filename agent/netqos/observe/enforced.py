@@ -36,7 +36,7 @@ class Enforcement:
         for backend in view.backends.values():
             for finding in backend.findings:
                 self._about[finding.subject].append((backend.name, finding))
-        self._blocked = self._find_blocked()
+        self._blocked = {direction: self._find_blocked(direction) for direction in Direction}
 
     def levels(self, direction: Direction) -> Verdict:
         """Whether the levels of a direction are enforced."""
@@ -72,21 +72,28 @@ class Enforcement:
         """What the backends say about one pod."""
         return tuple(finding for _, finding in self._said_about(pod))
 
-    def _find_blocked(self) -> dict[str, str]:
-        """The backends that enforce nothing on any uplink, and what they say of it.
+    def _find_blocked(self, direction: Direction) -> dict[str, str]:
+        """The backends that enforce nothing in a direction, and what they say of it.
 
-        An ERROR finding about a device means that a promise is not kept there (`netqos.model.health`).
+        An ERROR finding about a device means that a promise is not kept there (`netqos.model.health`); one about the
+        direction itself speaks for all devices.
         """
         composition = self.view.composition
-        uplinks = [one.name for one in composition.desired.uplinks] if composition is not None else []
+        uplinks = {one.name for one in composition.desired.uplinks} if composition is not None else set()
         said: dict[str, dict[str, str]] = defaultdict(dict)
-        for uplink in uplinks:
-            for name, finding in self._about.get(uplink, ()):
+        for device in (direction.value, *sorted(uplinks)):
+            for name, finding in self._about.get(device, ()):
                 if finding.severity is Severity.ERROR:
-                    said[name].setdefault(uplink, f"{uplink}: {finding.message}")
+                    said[name].setdefault(device, f"{device}: {finding.message}")
         return {
-            name: "; ".join(told.values()) for name, told in said.items() if len(told) == len(set(uplinks))
+            name: "; ".join(told.values())
+            for name, told in said.items()
+            if direction.value in told or (len(told) == len(uplinks) and not self._is_apart(name, direction))
         }
+
+    def _is_apart(self, name: str, direction: Direction) -> bool:
+        able = self.view.backends[name].capabilities
+        return able is not None and direction in able.apart
 
     def _said_about(self, pod: PodView) -> list[tuple[str, Finding]]:
         subjects = dict.fromkeys(
@@ -99,7 +106,7 @@ class Enforcement:
         return [
             one
             for one in backends
-            if one.state == WORKING and _shapes(one, direction) and one.name not in self._blocked
+            if one.state == WORKING and _shapes(one, direction) and one.name not in self._blocked[direction]
         ]
 
     def _shaped(self, direction: Direction) -> Verdict:
@@ -114,8 +121,8 @@ class Enforcement:
     def _obstacle(self, one: BackendView, direction: Direction) -> str:
         if one.state != WORKING:
             return f"{one.name} is {one.state}"
-        if one.name in self._blocked:
-            return f"{one.name}: {self._blocked[one.name]}"
+        if one.name in self._blocked[direction]:
+            return f"{one.name}: {self._blocked[direction][one.name]}"
         return f"{one.name} does not shape {direction.pod_word}"
 
     def _of_pod(self, pod: PodView, direction: Direction, able: Sequence[str], what: str) -> Verdict:

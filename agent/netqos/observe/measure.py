@@ -22,7 +22,7 @@ from netqos.observe.enforced import Enforcement
 from netqos.observe.metrics import MOST_PODS
 from netqos.observe.moment import Moment
 from netqos.observe.recorder import Distribution, Recorded
-from netqos.observe.view import AgentView, BackendView
+from netqos.observe.view import AgentView, BackendView, room_bps
 
 BACKEND_STATES = ("ok", "failing", "unavailable", "backing-off", "off")
 UNSHAPED = math.inf
@@ -88,6 +88,7 @@ def _direction(
     total_bps = composition.desired.directions[direction].total_bps if composition is not None else None
     source = composition.total_sources[direction] if composition is not None else "unknown"
     yield Sample("netqos_total_bits_per_second", (way, source), total_bps or 0)
+    yield Sample("netqos_room_bits_per_second", (way,), room_bps(view, direction) or 0)
     yield Sample("netqos_contention", (way,), any(one.contention for one in made))
     yield Sample("netqos_contention_seconds", (way,), spent_s)
     enforced = bool(Enforcement(view).levels(direction).by)

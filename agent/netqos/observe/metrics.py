@@ -52,6 +52,11 @@ METRICS: tuple[Metric, ...] = (
         "direction",
         "source",
     ),
+    _gauge(
+        "room_bits_per_second",
+        "What the pods may use of the total at this moment: less while the node itself receives much.",
+        "direction",
+    ),
     _gauge("level_guarantee_bits_per_second", "What a level is guaranteed.", *LEVEL),
     _gauge(
         "level_ceiling_bits_per_second", "What a level may use at most; +Inf where it is not shaped.", *LEVEL

@@ -50,10 +50,14 @@ class LevelWire:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DirectionWire:
-    """One direction of the node; `not_enforced` says why, and is empty where the levels are enforced."""
+    """One direction of the node; `not_enforced` says why, and is empty where the levels are enforced.
+
+    `room_bps` is what the pods may use of the total at this moment: less than it while the node itself receives much.
+    """
 
     total_bps: int | None
     total_source: str
+    room_bps: int | None
     contention: bool
     devices: list[str]
     levels: dict[LevelName, LevelWire]
@@ -109,7 +113,8 @@ class BackendWire:
 class DecisionWire:
     """One tick of one device and direction, at `at_s` of the node's monotonic clock, which was `unix_s` as Unix time.
 
-    `reason` names the term of the allocation law that set L0's ceiling, `reason_text` says it in words.
+    `room_bps` is what the device may pass in all, null where that is never moved. `reason` names the term of the
+    allocation law that set L0's ceiling, `reason_text` says it in words.
     """
 
     device: str
@@ -118,6 +123,7 @@ class DecisionWire:
     unix_s: float
     elapsed_s: float
     contention: bool
+    room_bps: int | None
     rates_bps: dict[LevelName, int]
     ceilings_bps: dict[LevelName, int]
     backlogged: dict[LevelName, bool]

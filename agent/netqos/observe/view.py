@@ -14,6 +14,7 @@ from netqos.model.composed import Composition, PodView
 from netqos.model.health import Finding
 from netqos.model.ids import PodUid
 from netqos.model.inputs import Override, SourceState
+from netqos.model.levels import Direction
 from netqos.model.plan import ApplyResult, Plan
 from netqos.model.traffic import Decision, Unit
 
@@ -71,6 +72,14 @@ class AgentView:
     loop: LoopView
     overrides: tuple[Override, ...]
     findings: tuple[Finding, ...]
+
+
+def room_bps(view: AgentView, direction: Direction) -> int | None:
+    """What the pods may use of a direction's total at this moment; the total where it is never moved."""
+    made = [one for unit, one in view.loop.decisions.items() if unit.direction is direction]
+    if made and all(one.room_bps is not None for one in made):
+        return sum(one.room_bps or 0 for one in made)
+    return view.composition.desired.directions[direction].total_bps if view.composition is not None else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -64,6 +64,7 @@ def decision(made: Decision, moment: Moment) -> wire.DecisionWire:
         unix_s=round(moment.unix_s(made.at_s), 6),
         elapsed_s=round(made.elapsed_s, 6),
         contention=made.contention,
+        room_bps=made.room_bps,
         rates_bps=by_level(made.rates_bps),
         ceilings_bps=by_level(made.ceilings_bps),
         backlogged=by_level(made.backlogged),

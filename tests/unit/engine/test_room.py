@@ -134,7 +134,7 @@ def test_a_room_for_classes_that_are_all_off_is_never_nothing() -> None:
 def test_a_counter_that_goes_back_is_no_sample(counter: str) -> None:
     node = Node()
     node.rooms([200] * 10)
-    node.sample = replace(node.sample, **{counter: 5})
+    node.sample = replace(node.sample, **{counter: 5})  # type: ignore[arg-type] # one of two fields of the same type
     state, _ = step(node.state, replace(node.sample, taken_at_s=node.sample.taken_at_s + 0.05), POLICY)
     assert state.room == replace(
         node.state.room, base=state.base, lower_since_s=node.sample.taken_at_s + 0.05

@@ -132,13 +132,35 @@ DECISION = Decision(
     changed=True,
 )
 
+RX_UNIT = Unit(Direction.RX, IfName("netqos-ifb"))
+RX_DECISION = Decision(
+    unit=RX_UNIT,
+    at_s=999.9,
+    elapsed_s=0.02,
+    rates_bps=PerLevel(203 * M, 177 * M, 60 * M),
+    backlogged=PerLevel(False, True, False),
+    contention=True,
+    ceilings_bps=PerLevel(210 * M, 450 * M, 450 * M),
+    reason=Reason.OWN_GUARANTEE,
+    changed=False,
+    room_bps=450 * M,
+)
+"""The node itself receives 150 of the 600 Mbit/s."""
+
+SHARED_HOOK = info("shared-hook", "pod11", "its egress has filters of others before ours")
 TC = BackendView(
     name="tc",
     state="ok",
-    capabilities=Capabilities(available=True, enforces=frozenset({Direction.TX}), lends=True, rules=False),
+    capabilities=Capabilities(
+        available=True,
+        enforces=frozenset(Direction),
+        apart=frozenset({Direction.RX}),
+        lends=True,
+        rules=False,
+    ),
     last_result=ApplyResult(applied=14),
     last_applied_s=940.0,
-    findings=(info("ingress-not-shaped", "backend tc", "ingress is not shaped by this version"),),
+    findings=(SHARED_HOOK,),
     operations={("create", "ok"): 14, ("change", "error"): 1},
     repairs=2,
 )
@@ -197,12 +219,12 @@ def view(**changes: object) -> AgentView:
         },
         backends={"tc": TC, "terway": TERWAY, "files": FILES},
         loop=LoopView(
-            decisions={UNIT: DECISION},
+            decisions={UNIT: DECISION, RX_UNIT: RX_DECISION},
             ticks=12_345,
             late_p99_s=0.0004,
             late_max_s=0.012,
             duration_p99_s=0.0002,
-            contention_s={UNIT: 61.5},
+            contention_s={UNIT: 61.5, RX_UNIT: 7.25},
             writes=77,
             last_tick_s=999.9,
         ),
@@ -210,6 +232,14 @@ def view(**changes: object) -> AgentView:
         findings=NOTES,
     )
     return replace(whole, **changes)  # type: ignore[arg-type]
+
+
+def tx_only() -> AgentView:
+    """The same on a host where nothing shapes ingress."""
+    whole = view()
+    able = replace(TC.capabilities, enforces=frozenset({Direction.TX}), apart=frozenset())  # type: ignore[type-var]
+    loop = replace(whole.loop, decisions={UNIT: DECISION}, contention_s={UNIT: 61.5})
+    return replace(whole, backends={**whole.backends, "tc": replace(TC, capabilities=able)}, loop=loop)
 
 
 def composition(desired: DesiredState, pods: tuple[PodView, ...]) -> Composition:
@@ -244,7 +274,7 @@ PLAN = (
             Operation(verb=Verb.CHANGE, subject="class 4e51:11 on up0", detail="ceil 10M -> 20M"),
             Operation(verb=Verb.DELETE, subject="class 4e51:1002 on up0"),
         ),
-        findings=(info("ingress-not-shaped", "backend tc", "ingress is not shaped by this version"),),
+        findings=(SHARED_HOOK,),
     ),
     Plan(backend="files"),
 )
@@ -258,6 +288,14 @@ COUNTERS: dict[PodUid, tuple[LeafCounters, ...]] = {
             drops=12,
             backlog_bytes=3_000,
             where="class 4e51:1001 on up0",
+        ),
+        LeafCounters(
+            direction=Direction.RX,
+            sent_bytes=9_876_543,
+            sent_packets=8_765,
+            drops=3,
+            backlog_bytes=1_500,
+            where="class 4e52:1001 on netqos-ifb",
         ),
     ),
     CRUNCH: (

@@ -11,11 +11,12 @@ from netqos.model.levels import Direction
 from netqos.observe.enforced import Enforcement, Verdict
 from netqos.observe.view import AgentView
 from netqos.testing import states
-from tests.unit.observe.sample import DESIRED, FILES, PODS, TC, TERWAY, composition, view
+from tests.unit.observe.sample import DESIRED, FILES, PODS, TC, TERWAY, composition, tx_only, view
 
 WEB, DB, CRUNCH, HOSTILE = PODS
 TX, RX = Direction.TX, Direction.RX
 BY_TC = Verdict(by=("tc",))
+WHERE_IT_IS = replace(TC.capabilities, apart=frozenset())  # type: ignore[type-var] # of the sample, there are some
 
 
 def with_tc(*findings: Finding, state: str = "ok") -> AgentView:
@@ -26,11 +27,18 @@ def with_desired(**changes: object) -> AgentView:
     return view(composition=composition(replace(DESIRED, **changes), PODS))  # type: ignore[arg-type]
 
 
-def test_what_works_is_enforced_and_only_in_its_direction() -> None:
+def test_what_works_is_enforced() -> None:
     found = Enforcement(with_tc())
     assert found.levels(TX) == found.level(WEB, TX) == found.limit(WEB, TX) == BY_TC
-    assert found.levels(RX) == found.limit(CRUNCH, RX) == Verdict(obstacle="tc does not shape ingress")
+    assert found.levels(RX) == found.level(WEB, RX) == found.limit(CRUNCH, RX) == BY_TC
     assert found.limit(DB, TX) == Verdict()
+
+
+def test_only_in_its_direction() -> None:
+    shown = tx_only()
+    found = Enforcement(replace(shown, backends={"tc": shown.backends["tc"]}))
+    assert found.levels(TX) == found.level(WEB, TX) == BY_TC
+    assert found.levels(RX) == found.limit(CRUNCH, RX) == Verdict(obstacle="tc does not shape ingress")
 
 
 @pytest.mark.parametrize("state", ["failing", "unavailable", "backing-off"])
@@ -43,6 +51,25 @@ def test_a_foreign_root_qdisc_on_the_only_uplink_means_not_enforced() -> None:
     found = Enforcement(with_tc(error("foreign-root-qdisc", "up0", "not enforced: the root qdisc is cake")))
     obstacle = Verdict(obstacle="tc: up0: not enforced: the root qdisc is cake")
     assert found.levels(TX) == found.limit(WEB, TX) == found.level(WEB, TX) == obstacle
+
+
+def test_a_direction_that_is_shaped_on_a_device_of_its_own_asks_no_uplink() -> None:
+    told = error("foreign-root-qdisc", "up0", "not enforced: the root qdisc is cake")
+    assert Enforcement(with_tc(told)).levels(RX) == BY_TC
+    shown = view(backends={"tc": replace(TC, findings=(told,), capabilities=WHERE_IT_IS)})
+    assert Enforcement(shown).levels(RX) == Verdict(obstacle="tc: up0: not enforced: the root qdisc is cake")
+
+
+def test_an_error_about_a_direction_is_one_on_all_its_devices() -> None:
+    desired = replace(DESIRED, uplinks=(*DESIRED.uplinks, states.uplink("up1", index=3)))
+    shown = replace(
+        with_tc(error("not-enforced-ingress", "rx", "the IFB is somebody else's")),
+        composition=composition(desired, PODS),
+    )
+    found = Enforcement(shown)
+    obstacle = Verdict(obstacle="tc: rx: the IFB is somebody else's")
+    assert found.levels(RX) == found.limit(CRUNCH, RX) == obstacle
+    assert found.levels(TX) == found.limit(CRUNCH, TX) == BY_TC
 
 
 def test_one_of_two_uplinks_still_enforces() -> None:

@@ -31,8 +31,10 @@ from tests.unit.observe.sample import (
     DESIRED,
     EMPTY,
     PODS,
+    WEB,
     SampleAgent,
     composition,
+    tx_only,
     view,
 )
 from tests.unit.observe.serving import Answer, parse, until
@@ -66,16 +68,28 @@ def test_levels_have_their_promises_rates_and_ceilings() -> None:
     }
     assert named(found, "level_rate_bits_per_second")["tx", "L1"] == 201_500_000
     assert named(found, "level_current_ceiling_bits_per_second")["tx", "L0"] == 600 * M
-    assert named(found, "level_current_ceiling_bits_per_second")["rx", "L0"] == math.inf
+    assert named(found, "level_current_ceiling_bits_per_second")["rx", "L0"] == 210 * M
+    assert named(found, "level_rate_bits_per_second")["rx", "L1"] == 177 * M
     assert named(found, "level_enforced")["tx", "L2"] == 1
-    assert named(found, "level_enforced")["rx", "L2"] == 0
+    assert named(found, "level_enforced")["rx", "L2"] == 1
     assert named(found, "level_backlog_bytes")["tx", "L0"] == 3000
-    assert named(found, "contention") == {("tx",): 1, ("rx",): 0}
-    assert named(found, "contention_seconds") == {("tx",): 61.5, ("rx",): 0}
+    assert named(found, "level_backlog_bytes")["rx", "L0"] == 1500
+    assert named(found, "contention") == {("tx",): 1, ("rx",): 1}
+    assert named(found, "contention_seconds") == {("tx",): 61.5, ("rx",): 7.25}
+    assert named(found, "room_bits_per_second") == {("tx",): 1000 * M, ("rx",): 450 * M}
     assert named(found, "total_bits_per_second") == {
         ("tx", "nodeslo"): 1000 * M,
         ("rx", "speed of up0"): 600 * M,
     }
+
+
+def test_a_direction_that_nobody_shapes_is_not_enforced() -> None:
+    found = values(tx_only())
+    assert named(found, "level_enforced")["rx", "L2"] == 0
+    assert named(found, "level_current_ceiling_bits_per_second")["rx", "L0"] == math.inf
+    assert named(found, "contention") == {("tx",): 1, ("rx",): 0}
+    assert named(found, "room_bits_per_second")["rx",] == 600 * M
+    assert named(found, "pod_limit_enforced")[CRUNCH, "batch", "crunch", "rx"] == 0
 
 
 def test_pods_have_their_limits_with_source_and_enforcement() -> None:
@@ -86,8 +100,9 @@ def test_pods_have_their_limits_with_source_and_enforcement() -> None:
     assert limits[*crunch, "rx", "annotation kubernetes.io/ingress-bandwidth"] == 20 * M
     assert len(limits) == 4
     assert named(found, "pod_limit_enforced")[*crunch, "tx"] == 1
-    assert named(found, "pod_limit_enforced")[*crunch, "rx"] == 0
+    assert named(found, "pod_limit_enforced")[*crunch, "rx"] == 1
     assert named(found, "pod_sent_bytes")[*crunch, "tx"] == 555
+    assert named(found, "pod_sent_bytes")[WEB, "", "web", "rx"] == 9_876_543
 
 
 def test_backends_sources_and_findings_are_counted() -> None:

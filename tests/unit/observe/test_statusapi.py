@@ -34,6 +34,7 @@ from tests.unit.observe.sample import (
     WEB,
     SampleAgent,
     composition,
+    tx_only,
     view,
 )
 from tests.unit.observe.serving import ask, serving
@@ -74,11 +75,22 @@ async def test_status_has_the_contracts_shape_with_truthful_enforcement() -> Non
     }
     assert [tx["levels"][name]["rate_bps"] for name in ("L0", "L1", "L2")] == [612 * M, 201_500_000, 98 * M]
     assert [tx["levels"][name]["pods"] for name in ("L0", "L1", "L2")] == [1, 1, 2]
-    assert (tx["enforced_by"], tx["not_enforced"]) == (["tc"], "")
-    assert [rx["levels"][name]["enforced"] for name in ("L0", "L1", "L2")] == [False] * 3
-    assert rx["not_enforced"] == "tc does not shape ingress; terway is unavailable"
-    assert rx["levels"]["L2"]["guarantee_bps"] == 120 * M
-    assert rx["levels"]["L2"]["current_ceiling_bps"] is None
+    assert (tx["enforced_by"], tx["not_enforced"], tx["room_bps"]) == (["tc"], "", 1000 * M)
+    assert (rx["total_bps"], rx["room_bps"], rx["devices"]) == (600 * M, 450 * M, ["up0"])
+    assert rx["levels"]["L0"] == {
+        "enabled": True,
+        "guarantee_bps": 300 * M,
+        "ceiling_bps": 600 * M,
+        "current_ceiling_bps": 210 * M,
+        "rate_bps": 203 * M,
+        "backlogged": False,
+        "pods": 1,
+        "enforced": True,
+    }
+    assert [(one["device"], one["direction"], one["room_bps"]) for one in status["loop"]["units"]] == [
+        ("up0", "tx", None),
+        ("netqos-ifb", "rx", 450 * M),
+    ]
     assert status["sources"] == {
         "file": {"state": "fresh", "age_s": 0.2, "detail": ""},
         "nodeslo": {"state": "waiting", "age_s": None, "detail": ""},
@@ -95,6 +107,22 @@ async def test_a_daemon_that_waits_says_so_and_changes_nothing_of_the_shape() ->
     assert status["directions"]["tx"]["not_enforced"] == "nothing is composed yet: a source has not delivered"
     assert status["sources"]["file"]["state"] == "waiting"
     assert await get("/v1/pods", SampleAgent(EMPTY)) == {"pods": []}
+
+
+async def test_a_direction_that_nobody_shapes_says_so() -> None:
+    shown = tx_only()
+    rx = (await get("/v1/status", SampleAgent(shown)))["directions"]["rx"]
+    assert [rx["levels"][name]["enforced"] for name in ("L0", "L1", "L2")] == [False] * 3
+    assert rx["not_enforced"] == "tc does not shape ingress; terway is unavailable"
+    assert (rx["room_bps"], rx["levels"]["L2"]["guarantee_bps"]) == (600 * M, 120 * M)
+    assert (rx["levels"]["L2"]["current_ceiling_bps"], rx["contention"]) == (None, False)
+    crunch = (await get("/v1/pods", SampleAgent(shown)))["pods"][0]
+    assert crunch["limits"]["ingress"] == {
+        "bps": 20 * M,
+        "source": "annotation kubernetes.io/ingress-bandwidth",
+        "enforced_by": [],
+        "not_enforced": "tc does not shape ingress; terway is unavailable",
+    }
 
 
 async def test_a_failing_backend_enforces_nothing() -> None:
@@ -122,8 +150,8 @@ async def test_pods_are_sorted_and_say_where_each_limit_comes_from() -> None:
         "ingress": {
             "bps": 20 * M,
             "source": "annotation kubernetes.io/ingress-bandwidth",
-            "enforced_by": [],
-            "not_enforced": "tc does not shape ingress; terway is unavailable",
+            "enforced_by": ["tc"],
+            "not_enforced": "",
         },
     }
     assert pods[1]["limits"]["egress"] == {
@@ -180,8 +208,8 @@ async def test_explain_tells_the_whole_chain() -> None:
         ("level", "egress", True, ["tc"]),
         ("limit", "egress", True, ["tc"]),
         ("rules", "egress", False, []),
-        ("level", "ingress", False, []),
-        ("limit", "ingress", False, []),
+        ("level", "ingress", True, ["tc"]),
+        ("limit", "ingress", True, ["tc"]),
     ]
     assert explained["enforcement"][2]["reason"].startswith("no backend in use enforces rules inside a pod")
     assert explained["now"] == [
@@ -195,7 +223,18 @@ async def test_explain_tells_the_whole_chain() -> None:
             "backlogged": True,
             "reason": "needs-of-others",
             "reason_text": "contention: what L1 and L2 want within their guarantees is kept free",
-        }
+        },
+        {
+            "device": "netqos-ifb",
+            "direction": "ingress",
+            "rate_bps": 60 * M,
+            "guarantee_bps": 120 * M,
+            "ceiling_bps": 450 * M,
+            "contention": True,
+            "backlogged": False,
+            "reason": "own-guarantee",
+            "reason_text": "contention: L0 is held at its own guarantee",
+        },
     ]
     assert explained["override"] is None
     assert "not traffic between pods of this node" in explained["scope"]

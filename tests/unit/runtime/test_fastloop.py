@@ -3,6 +3,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -16,6 +17,7 @@ from netqos.settings.values import LoopSettings
 from netqos.testing import states
 
 UNIT = Unit(Direction.TX, IfName("up0"))
+RX_UNIT = Unit(Direction.RX, IfName("netqos-ifb"))
 TOTAL_BPS = 1000 * states.M
 QUICK = LoopSettings(interval_s=0.005, contended_interval_s=0.005)
 
@@ -134,6 +136,41 @@ def test_detaching_closes_the_path_and_stops_ticking(loop: FastLoop) -> None:
     assert path.closed.is_set()
     assert loop.view().ticks <= ticks + 1
     assert dict(loop.policies) == {}
+
+
+class TwoWays(ScriptedPath):
+    """Egress on an uplink, ingress behind it, where the node itself receives 250 of the 800 Mbit/s."""
+
+    units = (UNIT, RX_UNIT)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.moved: dict[Unit, list[tuple[PerLevel[int], int | None]]] = {UNIT: [], RX_UNIT: []}
+
+    def sample(self) -> tuple[UnitSample, ...]:
+        (sent,) = super().sample()
+        offered = sum(sent.level_bytes)
+        beside = int(250 * states.M * (sent.taken_at_s - self._started_s) / 8)
+        received = replace(sent, unit=RX_UNIT, offered_bytes=offered, device_bytes=offered + beside)
+        return (sent, received)
+
+    def adjust(self, unit: Unit, ceilings_bps: PerLevel[int], *, room_bps: int | None = None) -> int:
+        self.moved[unit].append((ceilings_bps, room_bps))
+        return 1
+
+
+def test_both_directions_are_steered_each_by_its_own_promises_and_room(loop: FastLoop) -> None:
+    path = TwoWays()
+    path.rates_bps = PerLevel(100 * states.M, 0, 0)
+    loop.attach(Grip(path=path, policies={UNIT: policy(), RX_UNIT: policy(800 * states.M)}))
+    assert eventually(
+        lambda: bool(path.moved[RX_UNIT]) and loop.view().decisions[RX_UNIT].room_bps != 800 * states.M
+    )
+    ceilings, room_bps = path.moved[RX_UNIT][-1]
+    assert room_bps == pytest.approx(550 * states.M, abs=800 * states.M / 64)
+    assert ceilings == PerLevel(room_bps, room_bps, room_bps)
+    assert path.moved[UNIT] == []
+    assert loop.view().decisions[UNIT].room_bps is None
 
 
 def test_an_updated_policy_counts_from_the_next_tick(loop: FastLoop) -> None:

@@ -72,12 +72,20 @@ def show_direction(screen: Screen, way: str, direction: Json) -> None:
     contention = [Span(", contention", "warn")] if direction["contention"] else []
     devices = " on " + ", ".join(direction["devices"]) if direction["devices"] else ""
     total = f"total {rate(direction['total_bps'])} ({direction['total_source']}){devices}"
-    screen.prose(Span(WORDS[way], "head"), f"  {total}", *contention, hang=2)
+    screen.prose(Span(WORDS[way], "head"), f"  {total}", *room(direction), *contention, hang=2)
     if direction["not_enforced"]:
         screen.prose("  ", Span("not enforced", "warn"), f": {direction['not_enforced']}", hang=4)
     by = ", ".join(direction["enforced_by"])
     rows = [_level(name, one, by) for name, one in direction["levels"].items()]
     screen.table(LEVELS, rows, indent=2)
+
+
+def room(direction: Json) -> list[Span | str]:
+    """What the pods may use of the total, where that is less."""
+    room_bps, total_bps = direction["room_bps"], direction["total_bps"]
+    if room_bps is None or room_bps == total_bps:
+        return []
+    return [Span(f", of which {rate(room_bps)} for the pods now", "warn")]
 
 
 def _level(name: str, level: Json, by: str) -> list[Span | str]:

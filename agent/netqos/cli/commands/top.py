@@ -17,7 +17,7 @@ from typing import Any
 from netqos.cli.client import Unreachable
 from netqos.cli.commands.common import DONE, Call, known_shape
 from netqos.cli.commands.pods import full_name
-from netqos.cli.commands.status import WORDS, headline
+from netqos.cli.commands.status import WORDS, headline, room
 from netqos.cli.render import Column, Screen, Span, can_show
 from netqos.cli.units import rate, size
 
@@ -129,7 +129,9 @@ def picture(screen: Screen, before: Reading | None, now: Reading, *, most_pods: 
     for way, direction in now.status["directions"].items():
         screen.line()
         contention = [Span("  contention", "warn")] if direction["contention"] else []
-        screen.line(Span(WORDS[way], "head"), f"  total {rate(direction['total_bps'])}", *contention)
+        screen.line(
+            Span(WORDS[way], "head"), f"  total {rate(direction['total_bps'])}", *room(direction), *contention
+        )
         if direction["not_enforced"]:
             screen.prose("  ", Span("not enforced", "warn"), f": {direction['not_enforced']}", hang=4)
         else:
