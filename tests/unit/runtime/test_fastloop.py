@@ -27,7 +27,7 @@ class ScriptedPath:
 
     lends = True
     min_interval_s = 0.0
-    units = (UNIT,)
+    units: tuple[Unit, ...] = (UNIT,)
 
     def __init__(self) -> None:
         self.rates_bps = PerLevel(0, 0, 0)
