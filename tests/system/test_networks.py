@@ -76,9 +76,8 @@ class Node:
 
     def verdict(self, pod: str, direction: Direction) -> Document:
         """Whether the pod's level is enforced, and why not."""
-        asked = self.explain(pod)["enforcement"]
-        (found,) = (one for one in asked if (one["what"], one["direction"]) == ("level", direction.pod_word))
-        return found
+        asked: list[Document] = self.explain(pod)["enforcement"]
+        return next(one for one in asked if (one["what"], one["direction"]) == ("level", direction.pod_word))
 
     def leaves(self, pod: str, direction: Direction) -> dict[str, str]:
         """The class of a pod on each device."""

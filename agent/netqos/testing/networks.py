@@ -91,8 +91,9 @@ class Network:
     `masquerade`: what pods send to the wire carries the node's address. `overlay`: a second node beyond the wire,
     whose pods are reached by VXLAN (flannel). `services`: addresses that stand for others, rewritten as kube-proxy does
     it. `addresses`: how many of each family a pod has. `second`: pods have a second interface, on a bridge of its own;
-    with two `uplinks` what it sends leaves by the second one. `resolves`: neighbours are asked for as on a real node;
-    else they are permanent, so that no frame is sent but the packets of a test.
+    with two `uplinks` what it sends leaves by the second one. `filtered_bridge`: frames that stay on a bridge pass the
+    IP hooks too (br_netfilter, which Kubernetes asks for), where the kernel can do that. `resolves`: neighbours are
+    asked for as on a real node; else they are permanent, so that no frame is sent but the packets of a test.
     """
 
     attachment: Attachment = Attachment.ROUTED
@@ -103,6 +104,7 @@ class Network:
     addresses: int = 1
     second: bool = False
     uplinks: int = 1
+    filtered_bridge: bool = True
     resolves: bool = False
 
     def __post_init__(self) -> None:
@@ -144,6 +146,7 @@ NETWORKS: Final[Mapping[str, Network]] = {
     "routed": Network(resolves=True),
     "routed-masquerade": Network(resolves=True, masquerade=True),
     "bridge": Network(attachment=Attachment.BRIDGE, resolves=True),
+    "bridge-unfiltered": Network(attachment=Attachment.BRIDGE, resolves=True, filtered_bridge=False),
     "bridge-masquerade": Network(attachment=Attachment.BRIDGE, resolves=True, masquerade=True),
     "vxlan": Network(attachment=Attachment.BRIDGE, resolves=True, overlay=True),
     "vxlan-masquerade": Network(attachment=Attachment.BRIDGE, resolves=True, overlay=True, masquerade=True),

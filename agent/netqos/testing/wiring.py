@@ -5,8 +5,10 @@ Every function does one thing for any `Network`; which of them are called follow
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from netqos.testing import networks
 from netqos.testing.cabling import (
@@ -139,6 +141,15 @@ def _build_bridge(site: Site, name: str, subnet: Subnet) -> None:
     kind = "type bridge stp_state 0 forward_delay 0 mcast_snooping 0"
     made = f"link add {name} address {mac(0x30, len(name))} mtu {site.network.mtu} {kind}"
     batch(site.node, [made, *up_with(name, gateways)])
+    site.node.call(_set_bridge_filter, is_on=site.network.filtered_bridge)
+
+
+def _set_bridge_filter(*, is_on: bool) -> None:
+    for family in ("ip", "ip6"):
+        with contextlib.suppress(FileNotFoundError):  # br_netfilter is a module
+            Path(f"/proc/sys/net/bridge/bridge-nf-call-{family}tables").write_text(
+                f"{is_on:d}", encoding="ascii"
+            )
 
 
 def _build_second(site: Site) -> None:
