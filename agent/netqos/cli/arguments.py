@@ -50,6 +50,10 @@ def _overrides_something(arguments: argparse.Namespace) -> str:
     return ""
 
 
+def _names_nodes(arguments: argparse.Namespace) -> str:
+    return "for which nodes? give --nodes SELECTOR" if arguments.nodes is None else ""
+
+
 POD = Argument(
     name="pod",
     metavar="POD",
@@ -154,6 +158,32 @@ COMMANDS = (
                 is_pod=True,
             ),
         ),
+    ),
+    Command(
+        name="slo",
+        runs="slo:run",
+        help="give many nodes of a cluster one NodeSLO",
+        arguments=(
+            Argument(name="action", choices=("apply",), help="write it, after it was judged as a node would"),
+            Argument(
+                name="file", metavar="FILE", type=values.path, help="a NodeSLO without a name, YAML or JSON"
+            ),
+            Argument(
+                name="--nodes",
+                metavar="SELECTOR",
+                type=values.selector,
+                help="the labels of the nodes, such as pool=batch,zone!=b",
+            ),
+            Argument(
+                name="--kubeconfig",
+                metavar="PATH",
+                type=values.path,
+                help="whose rights to use (default: $KUBECONFIG, else ~/.kube/config)",
+            ),
+            Argument(name="--force", default=False, help="take over values that another writer has set"),
+            Argument(name="--dry-run", default=False, help="ask the server, and let it store nothing"),
+        ),
+        check=_names_nodes,
     ),
     Command(name="reconcile", runs="plan:reconcile", help="bring the node to the wanted state now"),
     Command(

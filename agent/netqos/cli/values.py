@@ -56,6 +56,11 @@ def path(text: str) -> str:
     return _something(text, "give a path, or leave the option out for the default")
 
 
+def selector(text: str) -> str:
+    """A label selector; whether it is right the API server knows."""
+    return _something(text, "name labels of the nodes; kubernetes.io/os matches every node")
+
+
 def _something(text: str, what: str) -> str:
     if not text.strip():
         raise ArgumentTypeError(f"{text!r} is empty: {what}")
