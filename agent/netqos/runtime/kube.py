@@ -18,7 +18,7 @@ from pathlib import Path
 from netqos.host.cgroups import Cgroups
 from netqos.host.clock import Clock
 from netqos.model.composed import Composition
-from netqos.model.health import Finding, warning
+from netqos.model.health import Finding, info, warning
 from netqos.model.inputs import Freshness, NodePolicy, PodFacts, SourceState
 from netqos.observe.kubeevents import Reporter
 from netqos.observe.kubestatus import STATUS_EVERY_S, status_text
@@ -155,7 +155,8 @@ class KubeSources:
         """What is wrong in the NodeSLO, and with the sources themselves."""
         slo = self._inputs.slo
         away = [_away(name, one) for name, one in self.states().items() if _is_away(one)]
-        return (*(slo.findings if slo is not None else ()), *away)
+        has_kind = not self._slo.state.detail or self._slo.state.freshness is not Freshness.FRESH
+        return (*(slo.findings if slo is not None else ()), *away, *(() if has_kind else (_NO_KIND,)))
 
     def report(self, composition: Composition) -> None:
         """Tell the cluster of rejected annotations, and where it is wanted of the node; returns at once."""
@@ -242,6 +243,14 @@ class KubeSources:
 
     def _post(self, method: str, path: str, body: object, content_type: str) -> None:
         self._connection.request(method, path, body=body, content_type=content_type).close()
+
+
+_NO_KIND = info(
+    "nodeslo-kind-missing",
+    "source nodeslo",
+    "the API server knows no NodeSLO: the policy of the configuration file holds",
+    hint="to give policies by NodeSLO install Koordinator, or daemonset/crd where there is none",
+)
 
 
 def _by_name(node: str) -> Mapping[str, str]:

@@ -8,11 +8,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from netqos.errors import Rejected
 from netqos.host.claim import Claim
 from netqos.host.clock import SystemClock
-from netqos.model.health import Finding, Severity
+from netqos.model.health import Finding, Severity, error
+from netqos.model.inputs import Freshness
 from netqos.model.plan import ApplyResult, Plan
 from netqos.runtime.backends import build_backends
 from netqos.runtime.cluster import decided, follow_kubernetes, is_in_cluster
@@ -22,7 +24,12 @@ from netqos.runtime.parts import Hooks, Parts, make_parts
 from netqos.settings.values import Settings
 from netqos.sources.reading import Reader, read_settings
 
+if TYPE_CHECKING:
+    from netqos.runtime.kube import KubeSources
+
 DONE, FAILED, REJECTED = 0, 1, 5
+KUBELET = "kubelet"
+"""A second source of pods, asked only while the first one is away."""
 
 Answer = tuple[int, str]
 
@@ -68,12 +75,12 @@ def _read(config: Path) -> Settings:
 
 
 async def _dry_run(settings: Settings) -> Answer:
-    parts = await _look(settings)
+    parts, heard = await _look(settings)
     try:
         plans = await parts.reconciler.preview()
     finally:
         await parts.reconciler.close()
-    findings = [*parts.reconciler.findings(), *(one for plan in plans for one in plan.findings)]
+    findings = [*heard, *_of_inputs(parts), *(one for plan in plans for one in plan.findings)]
     return _told(plans, findings)
 
 
@@ -88,7 +95,7 @@ def _told(plans: Sequence[Plan], findings: Sequence[Finding]) -> Answer:
 
 async def _once(settings: Settings) -> Answer:
     claim = Claim()
-    parts = await _look(settings)
+    parts, heard = await _look(settings)
     try:
         results = await parts.reconciler.run_pass()
         views = [runner.view() for runner in parts.reconciler.all_runners().values()]
@@ -98,7 +105,8 @@ async def _once(settings: Settings) -> Answer:
         claim.close()
     findings = [
         *claim.findings,
-        *parts.reconciler.findings(),
+        *heard,
+        *_of_inputs(parts),
         *(one for view in views for one in view.findings),
     ]
     is_good = all(result.ok for result in results.values()) and _has_no_error(findings)
@@ -106,19 +114,47 @@ async def _once(settings: Settings) -> Answer:
     return DONE if is_good else FAILED, "\n".join((*lines, *map(_line, findings)))
 
 
-async def _look(settings: Settings) -> Parts:
+async def _look(settings: Settings) -> tuple[Parts, list[Finding]]:
+    """The parts with all inputs read once, and what is wrong with the sources of these."""
     settings = decided(settings, in_cluster=is_in_cluster())
     parts = make_parts(settings, SystemClock(), Hooks())
     host = HostFacts(parts.node, settings, parts.clock)
     host.look(parts.world)
     kube = follow_kubernetes(parts, host, settings)
-    if kube is not None:
-        kube.start(parts.world)
-        try:
-            await kube.first()
-        finally:
-            kube.stop()
-    return parts
+    if kube is None:
+        return parts, []
+    kube.start(parts.world)
+    try:
+        await kube.first()
+    finally:
+        kube.stop()
+    return parts, _heard(kube)
+
+
+def _heard(kube: KubeSources) -> list[Finding]:
+    """The sources' findings. One that did not deliver is an error: what it has to say is missing in this pass."""
+    missing = {
+        f"source {name}": state
+        for name, state in kube.states().items()
+        if name != KUBELET and state.freshness is Freshness.WAITING
+    }
+    errors = [
+        error(
+            "source-missing",
+            subject,
+            f"nothing came of it in time ({state.detail}): what is remembered of it holds, and nothing is removed",
+            hint="see whether the API server is reachable and the service account has its rights",
+        )
+        for subject, state in missing.items()
+    ]
+    return [*errors, *(one for one in kube.findings() if one.subject not in missing)]
+
+
+def _of_inputs(parts: Parts) -> list[Finding]:
+    """What is wrong with the inputs, those of single pods last."""
+    composition = parts.reconciler.composition
+    pods = composition.pods if composition is not None else ()
+    return [*parts.reconciler.findings(), *(one for pod in pods for one in pod.findings)]
 
 
 def _has_no_error(findings: Iterable[Finding]) -> bool:
