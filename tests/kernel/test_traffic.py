@@ -8,11 +8,11 @@ import time
 import pytest
 
 from netqos.model.desired import Band
-from netqos.model.levels import Level, PerLevel
+from netqos.model.levels import Direction, Level, PerLevel
 from netqos.testing.meter import TCP, Meter, Source, udp_framing
 from netqos.testing.netns import Rig
 from netqos.testing.probes import listen, start_connects, start_echo
-from netqos.testing.traffic import UDP_PAYLOAD, Datagrams, Traffic
+from netqos.testing.traffic import UDP_PAYLOAD, Datagrams, Traffic, arriving
 from tests.bench.baseline import install_static, static_class
 
 pytestmark = pytest.mark.kernel("veth", "htb", "nft", "tool:iperf3")
@@ -61,18 +61,35 @@ def test_a_flow_uses_ipv6_and_either_direction() -> None:
         traffic = Traffic(rig)
         pod = rig.pod("high")
         up, down = traffic.tcp("high", family=6), traffic.tcp("high", towards_pod=True, congestion="reno")
-        with (
-            Meter(rig.wire, {"up": Source(address=pod.address6)}) as outside,
-            Meter(pod, {"down": Source(address=rig.wire.address)}) as inside,
-        ):
+        with Meter(
+            rig.wire, {"up": Source(address=pod.address6), "down": arriving(rig, "high", Direction.RX)}
+        ) as meter:
             up.start()
             down.start()
             time.sleep(0.5)
             up.check()
             down.check()
         traffic.stop()
-        assert outside.series().counts["up"][-1] > 1_000_000
-        assert inside.series().counts["down"][-1] > 1_000_000
+        assert meter.series().counts["up"][-1] > 1_000_000
+        assert meter.series().counts["down"][-1] > 1_000_000
+
+
+def test_a_flood_goes_in_either_direction_and_is_counted_where_it_arrives() -> None:
+    rates_bps = {Direction.TX: 30_000_000, Direction.RX: 12_000_000}
+    with Rig(pods=("high",)) as rig:
+        traffic = Traffic(rig)
+        framing = udp_framing(UDP_PAYLOAD)
+        sources = {way.value: arriving(rig, "high", way, framing=framing) for way in Direction}
+        with Meter(rig.wire, sources) as meter:
+            for way, rate_bps in rates_bps.items():
+                towards_pod = way is Direction.RX
+                traffic.udp("high", Datagrams(rate_bps=rate_bps), towards_pod=towards_pod).start()
+            time.sleep(1)
+            traffic.stop()
+            time.sleep(0.1)
+            series = meter.stop()
+        for way, rate_bps in rates_bps.items():
+            assert series.counts[way.value][-1] * 8 == pytest.approx(rate_bps, rel=0.2)
 
 
 def test_an_echo_probe_waits_in_the_queue_of_its_own_workload_only() -> None:

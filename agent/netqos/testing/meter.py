@@ -1,6 +1,6 @@
 """A meter at the receiving side: bytes by source address, read in a child process with its own clock.
 
-nft counts in the receiving namespace, where whole GSO packets arrive, so its bytes hold one IP header where the line
+nft counts in each receiving namespace, where whole GSO packets arrive, so its bytes hold one IP header where the line
 carries several packets. `Framing` turns them back into Ethernet bytes as HTB counts them (14 bytes of Ethernet header
 a packet, no preamble, gap or FCS). For TCP over IPv4 with timestamps at MTU 1500 that is goodput / 0.956.
 """
@@ -60,10 +60,11 @@ TCP = tcp_framing()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """What one meter counts: packets from an address that came in at the metered namespace."""
+    """What one meter counts: packets from an address that came in at a namespace (None: the meter's own)."""
 
     address: str
     framing: Framing = TCP
+    at: Namespace | None = None
 
 
 class Meter:
@@ -88,7 +89,8 @@ class Meter:
 
     def __enter__(self) -> Self:
         """Install the counters and start the reading child."""
-        self._namespace.run(["nft", "-f", "-"], text=_ruleset(self._sources))
+        for namespace, sources in self._metered():
+            namespace.run(["nft", "-f", "-"], text=_ruleset(sources))
         stop_reader, self._stop = os.pipe()
         self._data, data_writer = os.pipe()
         # A MiB holds minutes of readings, so the child is never stopped by a parent that does not look.
@@ -124,8 +126,17 @@ class Meter:
                 self._drain()
                 os.close(self._data)
                 self._call = None
-                self._namespace.run(["nft", "delete", "table", "inet", _TABLE], check=False)
+                for namespace, _ in self._metered():
+                    namespace.run(["nft", "delete", "table", "inet", _TABLE], check=False)
         return self.series()
+
+    def _metered(self) -> list[tuple[Namespace, dict[int, Source]]]:
+        """The namespaces that are counted in, and the sources of each by their places among all."""
+        found: dict[str, tuple[Namespace, dict[int, Source]]] = {}
+        for place, source in enumerate(self._sources.values()):
+            namespace = source.at or self._namespace
+            found.setdefault(namespace.name, (namespace, {}))[1][place] = source
+        return list(found.values())
 
     def _drain(self) -> None:
         if self._call is None:
@@ -143,11 +154,14 @@ class Meter:
 
     def _child(self, stop: int, data: int) -> None:
         os.close(self._stop)
-        reader = CounterReader(_TABLE)
+        readers = []
+        for namespace, _ in self._metered():
+            with namespace.entered():
+                readers.append(CounterReader(_TABLE))
         names = [f"c{place}" for place in range(len(self._sources))]
         deadline_s = time.monotonic()
         while not select.select([stop], [], [], max(0.0, deadline_s - time.monotonic()))[0]:
-            found = reader.read()
+            found = {name: numbers for reader in readers for name, numbers in reader.read().items()}
             flat = [number for name in names for number in found[name]]
             os.write(data, self._record.pack(time.monotonic(), *flat))
             deadline_s += self._interval_s
@@ -156,14 +170,14 @@ class Meter:
 _TABLE = "rig_meter"
 
 
-def _ruleset(sources: Mapping[str, Source]) -> str:
-    """One counter a source, reached through a map, so that a packet costs the same however many there are."""
+def _ruleset(sources: Mapping[int, Source]) -> str:
+    """One counter a source, named by its place; a map leads to it, so that a packet costs the same with many."""
     lines = [f"table inet {_TABLE} {{"]
-    lines += [f"    counter c{place} {{ }}" for place in range(len(sources))]
+    lines += [f"    counter c{place} {{ }}" for place in sources]
     for kind, family in (("ipv4_addr", "ip"), ("ipv6_addr", "ip6")):
         elements = [
             f'{source.address} : "c{place}"'
-            for place, source in enumerate(sources.values())
+            for place, source in sources.items()
             if (":" in source.address) == (family == "ip6")
         ]
         content = f"elements = {{ {', '.join(elements)} }}; " if elements else ""

@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from netqos.model.levels import Direction
+from netqos.testing.meter import TCP, Framing, Source
 from netqos.testing.namespaces import Namespace
 from netqos.testing.netns import Rig
 from netqos.testing.paths import Place
@@ -121,6 +123,13 @@ class UdpFlood:
             self._call.kill()
 
 
+def arriving(rig: Rig, pod: str, direction: Direction, *, framing: Framing = TCP) -> Source:
+    """What a meter counts of a pod's traffic with the wire, where it arrives."""
+    if direction is Direction.TX:
+        return Source(address=rig.pod(pod).address, framing=framing)
+    return Source(address=rig.wire.address, framing=framing, at=rig.pod(pod))
+
+
 class Traffic:
     """Makes the flows of one rig, each with a port of its own; `stop` ends all of them."""
 
@@ -156,14 +165,17 @@ class Traffic:
         self._flows.append(flow)
         return flow
 
-    def udp(self, pod: str, datagrams: Datagrams) -> UdpFlood:
-        """A flood from a pod to the wire, where a socket takes it and drops it."""
-        with self._rig.wire.entered():
-            sink = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        self._sinks.append(sink)
-        place = (self._rig.wire.address, next(self._ports))
-        sink.bind(place)
-        flood = UdpFlood(self._rig.pod(pod), place, datagrams)
+    def udp(self, pod: str, datagrams: Datagrams, *, towards_pod: bool = False) -> UdpFlood:
+        """A flood from a pod to the wire, or from the wire to the pod, where a socket takes it and drops it."""
+        source, sink = self._rig.pod(pod), self._rig.wire
+        if towards_pod:
+            source, sink = sink, source
+        with sink.entered():
+            taker = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self._sinks.append(taker)
+        place = (sink.address, next(self._ports))
+        taker.bind(place)
+        flood = UdpFlood(source, place, datagrams)
         self._flows.append(flood)
         return flood
 
