@@ -7,7 +7,7 @@ uplink, and where the fast loop left L0's ceiling.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from netqos.engine.units import bands_at
@@ -135,7 +135,8 @@ def _root_findings(uplink: DesiredUplink, observed: TcObserved, options: Options
     root = observed.roots.get(uplink.index)
     if root is None:
         return []
-    reason = why_foreign(root, options.takeover)
+    hooked = replace(root, has_filters=root.has_filters or bool(uplink.egress_program))
+    reason = why_foreign(hooked, options.takeover)
     if reason is not None:
         return [
             error(

@@ -72,7 +72,11 @@ def compose(  # noqa: PLR0913 - one for each source, and what is remembered
     decided = _decide_node(settings, slo, node, last_good)
     uplinks, uplink_findings = desired_uplinks(node, decided.totals.bps)
     context = PodContext(
-        settings=settings, total_bps=decided.totals.bps, last_good=last_good, overrides=overrides
+        settings=settings,
+        total_bps=decided.totals.bps,
+        last_good=last_good,
+        overrides=overrides,
+        held=node.held,
     )
     ordered, duplicates = in_order(pods)
     resolved = (memo or PodMemo()).resolve(ordered, context)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from netqos.engine.choices import Line, absent, choose
 from netqos.model.composed import AppliedLimit, Choice
 from netqos.model.health import Finding, warning
-from netqos.model.inputs import Override, Percent, PodFacts
+from netqos.model.inputs import Held, Override, Percent, PodFacts
 from netqos.model.levels import Direction
 from netqos.model.quantities import format_bandwidth, resolve
 from netqos.settings.candidates import LimitCandidate
@@ -29,6 +29,8 @@ _ANNOTATIONS: Mapping[Direction, tuple[str, ...]] = {
     )
     for direction in Direction
 }
+
+_OF_CNI = "annotation kubernetes.io/"
 
 LastLimit = tuple[int, str] | None
 LimitLine = Line[int] | Choice
@@ -51,12 +53,16 @@ def choose_limit(
     override: Override | None,
     total_bps: int | None,
     last_good: LastLimit,
+    held: Held = "",
 ) -> ChosenLimit:
-    """The limit of a pod in one direction. `total_bps` is what a percentage is of, None: unknown."""
+    """The limit of a pod in one direction. `total_bps` is what a percentage is of, None: unknown.
+
+    `held`: what of a CNI enforces the annotation of kubernetes.io already; that one is left to it.
+    """
     own = _workload(facts, direction) if not facts.namespace else ()
     if not candidates and not own and override is None:
         return _UNLIMITED[direction]
-    lines = _annotations(candidates, direction, total_bps, last_good) if facts.namespace else ()
+    lines = _annotations(candidates, direction, total_bps, last_good, held=held) if facts.namespace else ()
     annotated, _ = choose(lines)
     winner, record = choose((_override(override, direction), *own, *lines))
     return ChosenLimit(
@@ -87,12 +93,21 @@ def _annotations(
     direction: Direction,
     total_bps: int | None,
     last_good: LastLimit,
+    *,
+    held: Held,
 ) -> tuple[LimitLine, ...]:
     def line(source: str) -> LimitLine:
         found = next((one for one in candidates if one.source.startswith(source)), None)
+        if found is not None and held and source.startswith(_OF_CNI):
+            return _left(found, held)
         return absent(source) if found is None else _asked(found, total_bps, last_good)
 
     return tuple(line(source) for source in _ANNOTATIONS[direction])
+
+
+def _left(candidate: LimitCandidate, held: Held) -> Choice:
+    why = f"left to the CNI, which enforces it by {held}"
+    return Choice(source=candidate.source, value=candidate.value, verdict="shadowed", reason=why)
 
 
 def _asked(candidate: LimitCandidate, total_bps: int | None, last_good: LastLimit) -> Line[int]:

@@ -15,7 +15,7 @@ from netqos.engine.limits import ChosenLimit, choose_limit
 from netqos.model.composed import LastGood
 from netqos.model.health import Finding, warning
 from netqos.model.ids import PodUid
-from netqos.model.inputs import Override, PodFacts
+from netqos.model.inputs import NO_HELD_LIMITS, NOT_HELD, Held, HeldLimits, Override, PodFacts
 from netqos.model.levels import Direction, Level, PerDirection
 from netqos.model.rules import Rule
 from netqos.settings.annotations import (
@@ -52,6 +52,11 @@ class PodContext:
     total_bps: PerDirection[int | None]
     last_good: LastGood
     overrides: Mapping[PodUid, Override]
+    held: HeldLimits = NO_HELD_LIMITS
+
+    def held_of(self, facts: PodFacts) -> PerDirection[Held]:
+        """What of a CNI holds a pod's limits, as far as the configuration leaves them to it."""
+        return NOT_HELD if self.settings.kubernetes.double_limits else self.held.of(facts.addresses)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +98,10 @@ class PodMemo:
 
     def _one(self, facts: PodFacts, context: PodContext) -> _Known:
         uid, last = facts.uid, context.last_good
-        inputs = (context.total_bps, context.overrides.get(uid), last.limits.get(uid), last.rules.get(uid))
+        inputs = (
+            *(context.total_bps, context.overrides.get(uid), context.held_of(facts)),
+            *(last.limits.get(uid), last.rules.get(uid)),
+        )
         known = self._known.get(uid)
         is_same = known is not None and known.facts is facts and known.settings is context.settings
         if known is not None and is_same and known.inputs == inputs:
@@ -166,7 +174,7 @@ def _is_system(facts: PodFacts, settings: Settings) -> bool:
 def _limits(
     facts: PodFacts, asked: AnnotationInputs, context: PodContext, override: Override | None
 ) -> PerDirection[ChosenLimit]:
-    last = context.last_good.limits.get(facts.uid)
+    last, held = context.last_good.limits.get(facts.uid), context.held_of(facts)
 
     def limit(direction: Direction) -> ChosenLimit:
         return choose_limit(
@@ -176,6 +184,7 @@ def _limits(
             override=override,
             total_bps=context.total_bps[direction],
             last_good=None if last is None else last[direction],
+            held=held[direction],
         )
 
     return PerDirection(tx=limit(Direction.TX), rx=limit(Direction.RX))

@@ -23,7 +23,15 @@ def desired_uplinks(
         own = total_bps if is_only else facts.configured
         findings += list(_problems(facts, own, is_only=is_only))
         if facts.present:
-            uplinks.append(DesiredUplink(name=facts.name, index=facts.index, mtu=facts.mtu, total_bps=own))
+            uplinks.append(
+                DesiredUplink(
+                    name=facts.name,
+                    index=facts.index,
+                    mtu=facts.mtu,
+                    total_bps=own,
+                    egress_program=facts.egress_program,
+                )
+            )
     if not node.uplinks:
         findings.append(_no_uplink(node))
     return tuple(uplinks), tuple(findings)

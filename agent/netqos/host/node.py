@@ -10,10 +10,13 @@ import ipaddress
 import os
 import socket
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 
+from netqos.host import bypass, limiters
 from netqos.host.cgroups import Cgroup, Cgroups
 from netqos.host.cgrouptree import Mode
 from netqos.host.links import LinkReport
+from netqos.host.neighbours import NOTHING_SEEN, Neighbourhood
 from netqos.model.health import Finding, error, info, warning
 from netqos.model.ids import CgroupPath, workload_uid
 from netqos.model.inputs import NodeFacts, PodFacts
@@ -26,15 +29,30 @@ def node_name(settings: Settings, environ: Mapping[str, str] = os.environ) -> st
 
 
 def node_facts(
-    name: str, links: LinkReport, cgroups: Cgroups, *, bandwidth_annotation: str | None = None
+    name: str,
+    links: LinkReport,
+    cgroups: Cgroups,
+    seen: Neighbourhood = NOTHING_SEEN,
+    *,
+    bandwidth_annotation: str | None = None,
 ) -> NodeFacts:
     """Everything known of the node. `bandwidth_annotation` comes from its Kubernetes object, None without one."""
+    indexes = [one.index for one in links.uplinks if one.present]
+    held = limiters.held_limits(seen, indexes)
     return NodeFacts(
         name=name,
-        uplinks=links.uplinks,
+        uplinks=tuple(
+            replace(one, egress_program=bypass.egress_program(seen, one.index)) for one in links.uplinks
+        ),
         bandwidth_annotation=bandwidth_annotation,
         critical_cgroups=cgroups.critical(),
-        findings=(*links.findings, *cgroups.findings()),
+        held=held,
+        findings=(
+            *links.findings,
+            *cgroups.findings(),
+            *limiters.findings(seen, held),
+            *bypass.findings(seen, indexes),
+        ),
     )
 
 

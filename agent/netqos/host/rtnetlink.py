@@ -35,9 +35,9 @@ class Interrupted(OSError):
 class Requests:
     """Asks one question at a time."""
 
-    def __init__(self) -> None:
+    def __init__(self, protocol: int = socket.NETLINK_ROUTE) -> None:
         """Open the socket; OSError where this process may open none."""
-        self._socket = _open()
+        self._socket = _open(protocol=protocol)
         self._socket.settimeout(_DEADLINE_S)
         # Since 4.20 the kernel lists only what was asked for; an older one lists all, and we pass over the rest.
         with contextlib.suppress(OSError):
@@ -79,6 +79,22 @@ class Requests:
         device, members = rtwire.decode_nexthop(payload)
         deeper = (self.nexthop_devices(one, depth=depth - 1) for one in members) if depth else ()
         return ((device,) if device else ()) + tuple(itertools.chain.from_iterable(deeper))
+
+    def links(self) -> list[memoryview]:
+        """The raw messages of all links."""
+        return self._dump(rtwire.RTM_GETLINK, rtwire.link_request())
+
+    def host_routes(self) -> dict[str, int]:
+        """The device by address, of every route of the main table that leads to one address alone."""
+        found: dict[str, int] = {}
+        for family in (socket.AF_INET, socket.AF_INET6):
+            for payload in self._dump(rtwire.RTM_GETROUTE, rtwire.route_request(family)):
+                found.update(rtwire.decode_host_route(payload))
+        return found
+
+    def dump(self, kind: int, payload: bytes) -> list[memoryview]:
+        """The payloads of the answers to a dump request of any kind; OSError where it is refused."""
+        return self._dump(kind, payload)
 
     def addresses(self) -> frozenset[str]:
         """Every address of this namespace, in its usual spelling."""
@@ -151,8 +167,8 @@ class Events:
         self._socket.close()
 
 
-def _open(groups: int = 0) -> socket.socket:
-    made = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, socket.NETLINK_ROUTE)
+def _open(groups: int = 0, *, protocol: int = socket.NETLINK_ROUTE) -> socket.socket:
+    made = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, protocol)
     try:
         made.bind((0, groups))
     except OSError:

@@ -124,18 +124,18 @@ def error_code(payload: memoryview) -> int:
 def decode_link(payload: memoryview) -> Link:
     """The link of an RTM_NEWLINK or RTM_DELLINK."""
     _family, _type, index, flags, _change = _LINK.unpack_from(payload)
-    found = _attributes(payload[_LINK.size :])
-    info = _attributes(found[18]) if 18 in found else {}
+    found = decode_attributes(payload[_LINK.size :])
+    info = decode_attributes(found[18]) if 18 in found else {}
     is_elsewhere = 37 in found  # IFLA_LINK_NETNSID: the index in IFLA_LINK is one of another namespace
     return Link(
         index=index,
-        name=_text(found.get(3)),
-        mtu=_number(found.get(4)),
+        name=text(found.get(3)),
+        mtu=number(found.get(4)),
         flags=flags,
-        kind=_text(info.get(1)),
-        slave_kind=_text(info.get(4)),
-        master=_number(found.get(10)),
-        lower=0 if is_elsewhere or _number(found.get(5)) == index else _number(found.get(5)),
+        kind=text(info.get(1)),
+        slave_kind=text(info.get(4)),
+        master=number(found.get(10)),
+        lower=0 if is_elsewhere or number(found.get(5)) == index else number(found.get(5)),
         mac=bytes(found.get(1, b"")).hex(":"),
     )
 
@@ -150,16 +150,27 @@ def decode_default_route(payload: memoryview) -> DefaultRoute | None:
     family, dst_len, _src, tos, table, _protocol, _scope, kind, flags = _ROUTE.unpack_from(payload)
     if dst_len or tos or kind != _RTN_UNICAST or flags & _RTNH_F_DEAD:
         return None
-    found = _attributes(payload[_ROUTE.size :])
-    if (_number(found[15]) if 15 in found else table) != TABLE_MAIN:  # RTA_TABLE
+    found = decode_attributes(payload[_ROUTE.size :])
+    if (number(found[15]) if 15 in found else table) != TABLE_MAIN:  # RTA_TABLE
         return None
     devices = tuple(_hops(found[9])) if 9 in found else ()
     if 4 in found:
-        devices = (_number(found[4]),)
+        devices = (number(found[4]),)
     route = DefaultRoute(
-        family=family, metric=_number(found.get(6)), devices=devices, nexthop=_number(found.get(30))
+        family=family, metric=number(found.get(6)), devices=devices, nexthop=number(found.get(30))
     )
     return route if devices or route.nexthop else None
+
+
+def decode_host_route(payload: memoryview) -> dict[str, int]:
+    """The address and the device of a route that leads to that address alone; empty for any other."""
+    family, dst_len, *_rest = _ROUTE.unpack_from(payload)
+    if (family, dst_len) not in {(socket.AF_INET, 32), (socket.AF_INET6, 128)}:
+        return {}
+    found = decode_attributes(payload[_ROUTE.size :])
+    if 1 not in found or 4 not in found:  # RTA_DST, RTA_OIF
+        return {}
+    return {socket.inet_ntop(family, found[1]): number(found[4])}
 
 
 def decode_address(payload: memoryview) -> str | None:
@@ -167,19 +178,19 @@ def decode_address(payload: memoryview) -> str | None:
     family = payload[0]
     if family not in {socket.AF_INET, socket.AF_INET6}:
         return None
-    found = _attributes(payload[_ADDRESS.size :])
+    found = decode_attributes(payload[_ADDRESS.size :])
     raw = found.get(2, found.get(1))  # IFA_LOCAL, IFA_ADDRESS
     return socket.inet_ntop(family, raw) if raw is not None else None
 
 
 def decode_nexthop(payload: memoryview) -> tuple[int, tuple[int, ...]]:
     """(device, members of a group by id) of an RTM_NEWNEXTHOP; device 0 where it has none."""
-    found = _attributes(payload[_NEXTHOP.size :])
+    found = decode_attributes(payload[_NEXTHOP.size :])
     if found.get(4) is not None:  # NHA_BLACKHOLE
         return 0, ()
     group = found.get(2, memoryview(b""))
     members = tuple(entry[0] for entry in _GROUP_ENTRY.iter_unpack(group))
-    return _number(found.get(5)), members
+    return number(found.get(5)), members
 
 
 def _hops(data: memoryview) -> Iterator[int]:
@@ -191,7 +202,8 @@ def _hops(data: memoryview) -> Iterator[int]:
         offset += max((length + 3) & ~3, _HOP.size)
 
 
-def _attributes(data: memoryview) -> Attributes:
+def decode_attributes(data: memoryview) -> Attributes:
+    """The attributes of a message or of a nested attribute; of several with one type the last."""
     found: Attributes = {}
     offset = 0
     while offset + _ATTRIBUTE.size <= len(data):
@@ -208,9 +220,11 @@ def _attribute(kind: int, value: bytes) -> bytes:
     return _ATTRIBUTE.pack(_ATTRIBUTE.size + len(value), kind) + value + padding
 
 
-def _number(value: memoryview | None) -> int:
+def number(value: memoryview | None) -> int:
+    """A 32-bit number in the host's order, 0 where there is none."""
     return int(_U32.unpack_from(value)[0]) if value is not None and len(value) >= 4 else 0
 
 
-def _text(value: memoryview | None) -> str:
+def text(value: memoryview | None) -> str:
+    """A string up to its NUL, empty where there is none."""
     return bytes(value).split(b"\0", 1)[0].decode("utf-8", "surrogateescape") if value is not None else ""

@@ -35,12 +35,16 @@ class DesiredDirection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DesiredUplink:
-    """A device to shape. `total_bps` per direction is this uplink's own total, None where it is unknown."""
+    """A device to shape. `total_bps` per direction is this uplink's own total, None where it is unknown.
+
+    `egress_program` as of `UplinkFacts`: under it, fq may keep departure times that the program sets.
+    """
 
     name: IfName
     index: int
     mtu: int
     total_bps: PerDirection[int | None]
+    egress_program: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -134,12 +134,37 @@ class Override:
     author_uid: int = 0
 
 
+Held = str
+"""What of others enforces a limit already, for people; empty: nothing does."""
+
+NOT_HELD: PerDirection[Held] = PerDirection(tx="", rx="")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldLimits:
+    """Where a CNI's own limiter holds the limits of `kubernetes.io/*-bandwidth`: of some addresses, or of every pod."""
+
+    by_address: Mapping[str, PerDirection[Held]] = field(default_factory=dict)
+    of_all: PerDirection[Held] = NOT_HELD
+
+    def of(self, addresses: tuple[str, ...]) -> PerDirection[Held]:
+        """What holds the limits of a pod with these addresses."""
+        if not self.by_address and self.of_all == NOT_HELD:
+            return NOT_HELD
+        found = [self.of_all, *(self.by_address.get(one, NOT_HELD) for one in addresses)]
+        first = {way: next((one[way] for one in found if one[way]), "") for way in Direction}
+        return PerDirection(tx=first[Direction.TX], rx=first[Direction.RX])
+
+
+NO_HELD_LIMITS = HeldLimits()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UplinkFacts:
     """One device that carries the node's traffic.
 
     `speed_bps` None: unknown (contract 1.5); `why_no_speed` says then what the driver reports. `present` False: no
-    such link.
+    such link. `egress_program`: the eBPF program that others run on what leaves by it, empty where there is none.
     """
 
     name: IfName
@@ -150,6 +175,7 @@ class UplinkFacts:
     speed_bps: int | None = None
     why_no_speed: str = ""
     configured: PerDirection[int | None] = NO_LIMITS
+    egress_program: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,6 +189,7 @@ class NodeFacts:
     uplinks: tuple[UplinkFacts, ...] = ()
     bandwidth_annotation: str | None = None
     critical_cgroups: tuple[tuple[CgroupPath, int], ...] = ()
+    held: HeldLimits = NO_HELD_LIMITS
     findings: tuple[Finding, ...] = ()
 
 

@@ -13,6 +13,7 @@ from netqos.errors import Unsupported
 from netqos.host.cgroups import Cgroups
 from netqos.host.clock import Clock
 from netqos.host.links import Links
+from netqos.host.neighbours import Neighbours
 from netqos.host.node import node_facts, workload_facts
 from netqos.runtime.reconciler import World
 from netqos.settings.values import Settings
@@ -30,20 +31,22 @@ class HostFacts:
         self._name = name
         self._clock = clock
         try:
-            self._links = Links()
+            self._links, neighbours = Links(), Neighbours()
         except OSError as problem:
             raise Unsupported(
                 f"the links of this network namespace cannot be read: {problem.strerror}",
                 subject="netlink",
                 hint="see whether this process may open netlink sockets",
             ) from problem
+        self._neighbours = neighbours
         self._cgroups = Cgroups(Path(world_settings.paths.cgroup))
 
     def look(self, world: World) -> None:
         """Read everything once and put it into the cells."""
         settings = world.settings.value
         links = self._links.read(settings.uplinks, now_s=self._clock.monotonic())
-        world.node.set(node_facts(self._name, links, self._cgroups))
+        seen = self._neighbours.read(now_s=self._clock.monotonic())
+        world.node.set(node_facts(self._name, links, self._cgroups, seen))
         self.own_addresses = self._links.local_addresses()
         world.workloads.set(
             workload_facts(settings.workloads, self._cgroups, own_addresses=self.own_addresses)
@@ -52,7 +55,7 @@ class HostFacts:
     async def follow(self, world: World, look_again: asyncio.Event) -> None:
         """Look again after an event of the kernel's, after new settings, and every `LOOK_S`."""
         loop = asyncio.get_running_loop()
-        with closing(self._links):
+        with closing(self._links), closing(self._neighbours):
 
             def on_event() -> None:
                 if self._links.has_news():

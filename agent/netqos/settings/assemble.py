@@ -59,6 +59,7 @@ def assemble(config: Config) -> Settings:
             enable=kubernetes.enable,
             kubeconfig=kubernetes.kubeconfig,
             annotations=kubernetes.annotations,
+            double_limits=kubernetes.double_limits,
             kubelet=kubernetes.kubelet,
             publish_status=kubernetes.publish_status,
         ),

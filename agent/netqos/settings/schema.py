@@ -129,6 +129,10 @@ class KubernetesSection(Section):
         default=_KUBERNETES.annotations,
         description="Take limits from kubernetes.io/egress-bandwidth and ingress-bandwidth.",
     )
+    double_limits: Flag = Field(
+        default=_KUBERNETES.double_limits,
+        description="Enforce them also where the CNI's own limiter was found to hold them.",
+    )
     kubelet: ToggleWord = Field(
         default=_KUBERNETES.kubelet,
         description=(

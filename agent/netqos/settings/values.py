@@ -77,12 +77,14 @@ class Toggle(enum.Enum):
 class KubernetesSettings:
     """Whether to follow an API server, and whether `kubernetes.io/*-bandwidth` is taken (contract 1.2 line 5).
 
-    `kubelet` AUTO: asked for pods while the API server is away. `publish_status`: onto the Node, as an annotation.
+    `double_limits`: also where a CNI's own limiter holds them. `kubelet` AUTO: asked for pods while the API server is
+    away. `publish_status`: onto the Node, as an annotation.
     """
 
     enable: Toggle = Toggle.AUTO
     kubeconfig: str | None = None
     annotations: bool = True
+    double_limits: bool = False
     kubelet: Toggle = Toggle.OFF
     publish_status: bool = False
 

@@ -144,18 +144,15 @@ def qdisc(kind: str, device: str, handle: str = "0:", **options: object) -> dict
 @pytest.mark.parametrize(
     ("found", "wanted"),
     [
-        ([qdisc("noqueue", "lo")], ["ok", "ok"]),
-        ([qdisc("htb", "up0", "4e51:", direct_packets_stat=0)], ["ok", "ok"]),
-        ([qdisc("htb", "up0", "4e51:", direct_packets_stat=3)], ["warn", "ok"]),
-        ([qdisc("htb", "up0", "1:", direct_packets_stat=3)], ["ok", "ok"]),
-        ([qdisc("tbf", f"veth{i}") for i in range(5)], ["ok", "warn"]),
+        ([qdisc("noqueue", "lo")], ["ok"]),
+        ([qdisc("htb", "up0", "4e51:", direct_packets_stat=0)], ["ok"]),
+        ([qdisc("htb", "up0", "4e51:", direct_packets_stat=3)], ["warn"]),
+        ([qdisc("htb", "up0", "1:", direct_packets_stat=3)], ["ok"]),
     ],
 )
 def test_qdiscs(monkeypatch: pytest.MonkeyPatch, found: list[dict[str, object]], wanted: list[str]) -> None:
     monkeypatch.setattr(Host, "run", lambda *_words: json.dumps(found))
-    checks = network.qdiscs(Host())
-    assert verdicts(checks) == wanted
-    assert "veth3" not in checks[1].text
+    assert verdicts(network.qdiscs(Host())) == wanted
 
 
 @pytest.mark.parametrize("text", [None, "", "no json", "[]"])

@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from netqos.engine.pods import PodContext, PodMemo
 from netqos.model.composed import EMPTY_LAST_GOOD, AppliedLimit, Choice, LastGood
-from netqos.model.inputs import NO_LIMITS, PodFacts
+from netqos.model.inputs import NO_LIMITS, HeldLimits, PodFacts
 from netqos.model.levels import Level, PerDirection
 from netqos.settings.values import KubernetesSettings, Settings
 from tests.unit.engine.given import (
@@ -222,3 +223,58 @@ def test_an_override_of_a_workload() -> None:
     facts = workload(direct_limits=PerDirection(tx=10 * M, rx=20 * M))
     desired, _ = only(composed([facts], overrides=[override(facts, tx=1 * M)]))
     assert desired.limits_bps == PerDirection(tx=1 * M, rx=20 * M)
+
+
+# ------------------------------------------------------------------ limits that a CNI holds
+
+ADDRESS = "10.88.0.10"
+BUCKET = "tbf 10M on bwp0123456789a, fed by veth7"
+HELD_TX = HeldLimits(by_address={ADDRESS: PerDirection(tx=BUCKET, rx="")})
+
+
+def held_limits(
+    annotations: dict[str, object], held: HeldLimits = HELD_TX, settings: Settings = SETTINGS
+) -> PerDirection[AppliedLimit]:
+    facts = pod("prod/web", annotations, addresses=("fd00:88::10", ADDRESS))
+    node = replace(NODE, held=held)
+    desired, view = only(composed([facts], node=node, settings=settings))
+    assert (desired.limits_bps.tx, desired.limits_bps.rx) == (view.limits.tx.bps, view.limits.rx.bps)
+    return view.limits
+
+
+def test_what_the_cni_enforces_is_left_to_it_and_said_so() -> None:
+    limits = held_limits({K8S_TX: "10M", K8S_RX: "20M"})
+    assert (limits.tx.bps, limits.tx.source, limits.rx.bps) == (None, "none", 20 * M)
+    assert limits.tx.choices[-1] == Choice(
+        source=f"annotation {K8S_TX}",
+        value="10M",
+        verdict="shadowed",
+        reason=f"left to the CNI, which enforces it by {BUCKET}",
+    )
+
+
+def test_our_own_annotations_apply_beside_the_cnis_limiter() -> None:
+    assert held_limits({K8S_TX: "10M", OWN_TX: "7M"}).tx.bps == 7 * M
+
+
+def test_a_pod_without_a_limiter_keeps_the_annotation_and_so_does_one_that_loses_it() -> None:
+    elsewhere = HeldLimits(by_address={"10.88.0.99": PerDirection(tx=BUCKET, rx=BUCKET)})
+    assert held_limits({K8S_TX: "10M"}, elsewhere).tx.bps == 10 * M
+    memo = PodMemo()
+    facts = pod("prod/web", {K8S_TX: "10M"}, addresses=(ADDRESS,))
+    context = PodContext(
+        settings=SETTINGS, total_bps=NO_LIMITS, last_good=EMPTY_LAST_GOOD, overrides={}, held=HELD_TX
+    )
+    (before,) = memo.resolve([facts], context)
+    (after,) = memo.resolve([facts], replace(context, held=HeldLimits()))
+    assert (before.limits.tx.applied.bps, after.limits.tx.applied.bps) == (None, 10 * M)
+
+
+def test_a_manager_of_all_pods_holds_one_direction() -> None:
+    limits = held_limits({K8S_TX: "10M", K8S_RX: "20M"}, HeldLimits(of_all=PerDirection(tx="EDT", rx="")))
+    assert (limits.tx.bps, limits.rx.bps) == (None, 20 * M)
+
+
+def test_doubling_is_a_setting() -> None:
+    settings = replace(SETTINGS, kubernetes=KubernetesSettings(double_limits=True))
+    assert held_limits({K8S_TX: "10M"}, settings=settings).tx.bps == 10 * M

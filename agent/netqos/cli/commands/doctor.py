@@ -44,6 +44,7 @@ def examine(call: Call, where: Host) -> list[Check]:
         ("uplinks", lambda: found),
         ("backends", lambda: daemon.backends(settings, links)),
         ("qdiscs", lambda: network.qdiscs(where)),
+        ("neighbours", lambda: network.neighbours(links)),
         ("nft tables", lambda: network.nft_tables(where)),
         ("rp_filter", lambda: network.source_checks(where)),
         ("other agents", lambda: others.others(where)),

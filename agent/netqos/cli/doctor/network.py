@@ -8,16 +8,17 @@ from typing import Any
 
 from netqos.cli.doctor.check import Check, Host, Verdict, fail, of_findings, ok, unknown, warn
 from netqos.cli.doctor.host import rights
-from netqos.cli.units import count, rate
+from netqos.cli.units import rate
 from netqos.errors import NetqosError
+from netqos.host import bypass, limiters
 from netqos.host.links import LinkReport, Links
+from netqos.host.neighbours import Neighbours
 from netqos.host.nftables import Nftables
 from netqos.model.inputs import UplinkFacts
 from netqos.settings.values import Settings
 
 MANGLE = -150  # NF_IP_PRI_MANGLE, linux/netfilter_ipv4.h
 OURS = "netqos"
-SHOWN = 3
 
 Json = dict[str, Any]
 
@@ -61,7 +62,7 @@ def _uplink(one: UplinkFacts, settings: Settings) -> Check:
 
 
 def qdiscs(host: Host) -> list[Check]:
-    """Packets that HTB let pass unshaped, and limiters of others."""
+    """Packets that HTB let pass unshaped."""
     text = host.run("tc", "-j", "-s", "qdisc", "show")
     try:
         found: list[Json] = json.loads(text) if text else []
@@ -69,7 +70,7 @@ def qdiscs(host: Host) -> list[Check]:
         found = []
     if not found:
         return [unknown("qdiscs", "tc does not tell the qdiscs", "install iproute2")]
-    return [_direct(found), _buckets(found)]
+    return [_direct(found)]
 
 
 def _direct(found: list[Json]) -> Check:
@@ -88,18 +89,23 @@ def _direct(found: list[Json]) -> Check:
     )
 
 
-def _buckets(found: list[Json]) -> Check:
-    """The CNI bandwidth plugin limits with a tbf on each pod's device, and so do others."""
-    devices = [str(one.get("dev")) for one in found if one.get("kind") == "tbf"]
-    if not devices:
-        return ok("other limiters", "no tbf is on any device")
-    shown = ", ".join(devices[:SHOWN]) + (", ..." if len(devices) > SHOWN else "")
-    text = (
-        f"tbf on {count(len(devices), 'device')} ({shown}): such limits hold beside ours, the lower one wins"
-    )
-    return warn(
-        "other limiters", text, "take the bandwidth plugin out of the CNI chain to let netqos do it alone"
-    )
+def neighbours(links: LinkReport) -> list[Check]:
+    """Limiters of others, and what leads packets past us: the findings of the daemon, found out here and now."""
+    name = "neighbours"
+    try:
+        looking = Neighbours()
+    except OSError as problem:
+        return [unknown(name, f"the kernel cannot be asked: {problem.strerror}")]
+    try:
+        seen = looking.read(now_s=time.monotonic())
+    finally:
+        looking.close()
+    indexes = [one.index for one in links.uplinks if one.present]
+    held = limiters.held_limits(seen, indexes)
+    found = (*limiters.findings(seen, held), *bypass.findings(seen, indexes))
+    if not found:
+        return [ok(name, "no limiter, flowtable, redirect or eBPF program of others is in the way")]
+    return of_findings(name, found)
 
 
 def nft_tables(host: Host) -> list[Check]:

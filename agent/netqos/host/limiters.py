@@ -1,0 +1,101 @@
+"""Limits that a CNI enforces by itself, told from its objects in the kernel (contract 1.2 line 5). Pure.
+
+The bandwidth plugin of the CNI project, and whoever does as it does, puts a tbf on the host's end of the pod's veth
+pair for what goes to the pod, and sends what comes from it by a redirect through an IFB with a tbf. Cilium's bandwidth
+manager lets fq on the uplink keep departure times that a program sets from its map `cilium_throttle`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from netqos.host.neighbours import POD_KINDS, Device, Neighbourhood
+from netqos.host.tcwire import Qdisc
+from netqos.model.health import Finding, info
+from netqos.model.inputs import Held, HeldLimits
+from netqos.model.levels import PerDirection
+from netqos.model.quantities import format_bandwidth
+
+THROTTLE_MAP = "cilium_throttle"
+_OURS = (0x4E51, 0x4E52)
+_SHOWN = 3
+
+
+def held_limits(seen: Neighbourhood, uplinks: Iterable[int]) -> HeldLimits:
+    """Which addresses are limited by a CNI, in which direction and by what; `uplinks` by index."""
+    found: dict[str, PerDirection[Held]] = {}
+    for device in seen.devices.values():
+        if device.kind not in POD_KINDS:
+            continue
+        held = PerDirection(tx=_from_pod(device, seen), rx=_to_pod(device))
+        if held.tx or held.rx:
+            found |= dict.fromkeys(seen.behind.get(device.index, ()), held)
+    manager = next(_managers(seen, frozenset(uplinks)), "")
+    return HeldLimits(by_address=found, of_all=PerDirection(tx=manager, rx=""))
+
+
+def findings(seen: Neighbourhood, held: HeldLimits) -> tuple[Finding, ...]:
+    """One finding for each mechanism that was met."""
+    return (*_of_plugin(seen), *_of_manager(held))
+
+
+def is_limiter(qdisc: Qdisc | None) -> bool:
+    """Whether a root is a token bucket of somebody."""
+    return qdisc is not None and qdisc.kind == "tbf" and qdisc.handle >> 16 not in _OURS
+
+
+def _to_pod(device: Device) -> Held:
+    return _told(device.root, device.name) if is_limiter(device.root) else ""
+
+
+def _from_pod(device: Device, seen: Neighbourhood) -> Held:
+    """What comes from a pod arrives at its device's ingress hook."""
+    for one in device.hooked:
+        target = seen.devices.get(one.filter.target)
+        if one.hook == "ingress" and target is not None and target.kind == "ifb" and is_limiter(target.root):
+            return f"{_told(target.root, target.name)}, fed by {device.name}"
+    return ""
+
+
+def _told(root: Qdisc | None, name: str) -> Held:
+    assert root is not None
+    return f"tbf {format_bandwidth(root.rate_bps)} on {name}"
+
+
+def _managers(seen: Neighbourhood, uplinks: frozenset[int]) -> Iterator[Held]:
+    for index in sorted(uplinks & set(seen.devices)):
+        device = seen.devices[index]
+        if all(one.kind != "fq" for one in device.qdiscs):
+            continue
+        for one in device.hooked:
+            program = seen.programs.get(one.filter.program_id)
+            if one.hook == "egress" and program is not None and THROTTLE_MAP in program.maps:
+                yield f"{program.name or 'a program'} with {THROTTLE_MAP} and fq on {device.name}"
+
+
+def _of_plugin(seen: Neighbourhood) -> Iterator[Finding]:
+    names = [
+        device.name
+        for device in seen.devices.values()
+        if device.kind in POD_KINDS and (_to_pod(device) or _from_pod(device, seen))
+    ]
+    if names:
+        shown = ", ".join(names[:_SHOWN]) + (
+            f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+        )
+        yield info(
+            "limited-by-cni",
+            "pods",
+            f"a tbf of others limits {shown}: kubernetes.io limits of these pods are left to it",
+            hint="take the bandwidth plugin out of the CNI's chain to let netqos do it, or set kubernetes.doubleLimits",
+        )
+
+
+def _of_manager(held: HeldLimits) -> Iterator[Finding]:
+    if held.of_all.tx:
+        yield info(
+            "limited-by-cni",
+            "egress",
+            f"Cilium's bandwidth manager ({held.of_all.tx}) holds kubernetes.io/egress-bandwidth: it is left to it",
+            hint="switch Cilium's bandwidthManager off to let netqos do it, or set kubernetes.doubleLimits",
+        )
