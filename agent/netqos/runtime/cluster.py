@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 
+RESOLVER = "timeout:1 attempts:1"
+"""resolv.conf(5), in the environment: each source asks again by itself, so that a lost question costs it a second."""
+
+
 def is_in_cluster(environ: Mapping[str, str] = os.environ, service_account: Path = SERVICE_ACCOUNT) -> bool:
     """Whether this process runs in a pod."""
     return bool(environ.get("KUBERNETES_SERVICE_HOST")) or (service_account / "token").exists()
@@ -35,6 +39,8 @@ def follow_kubernetes(parts: Parts, host: HostFacts, settings: Settings) -> Kube
     """The Kubernetes sources, not started; None on a node without."""
     if settings.kubernetes.enable is not Toggle.ON:
         return None
+    # The C library reads it with the first name that it looks up, which no thread has done yet.
+    os.environ.setdefault("RES_OPTIONS", RESOLVER)
     from netqos.runtime.kube import KubeSources  # noqa: PLC0415 - a node without Kubernetes loads nothing of it
 
     return KubeSources(settings, parts.node, parts.clock, own_addresses=lambda: host.own_addresses)

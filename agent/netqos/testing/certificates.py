@@ -9,12 +9,15 @@ from pathlib import Path
 
 from netqos.testing.processes import run_tool
 
+NAME = "kubernetes.test"
+"""A name for the loopback address, which no resolver knows but a test's own (RFC 6761 6.2)."""
+
 _numbers = itertools.count(1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Certificate:
-    """A certificate for 127.0.0.1, ::1 and localhost that signed itself, so that it is its own CA."""
+    """A certificate for 127.0.0.1, ::1, localhost and `NAME` that signed itself, so that it is its own CA."""
 
     certificate: Path
     key: Path
@@ -43,7 +46,7 @@ def make_certificate(folder: Path) -> Certificate:
                 "-nodes",
             ),
             *("-days", "2", "-subj", f"/CN={stem}", "-addext", "basicConstraints=critical,CA:true"),
-            *("-addext", "subjectAltName=IP:127.0.0.1,IP:::1,DNS:localhost"),
+            *("-addext", f"subjectAltName=IP:127.0.0.1,IP:::1,DNS:localhost,DNS:{NAME}"),
             *("-keyout", str(made.key), "-out", str(made.certificate)),
         ]
     )

@@ -1,0 +1,78 @@
+"""The API server is known by a name, and the name server goes: what stands stays, and nothing waits for it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from netqos.testing.certificates import NAME
+from netqos.testing.processes import tool_environment
+from tests.apiserver.kube import Kube
+from tests.apiserver.launch import write_kubeconfig
+from tests.kube.nameserver import ANSWERS, SERVFAIL, SILENT, NameServer
+from tests.kube.test_daemon import EGRESS, Node, eventually, fresh, node
+
+__all__ = ["node"]
+
+pytestmark = [pytest.mark.kernel("htb", "nft"), pytest.mark.serial]
+
+
+@pytest.fixture
+def names(node: Node, kube: Kube) -> Iterator[NameServer]:
+    token = kube.request_token("netqos")
+    url = node.proxy.url.replace("127.0.0.1", NAME)
+    write_kubeconfig(node.rig.folder / "kubeconfig", url, node.proxy.ca_file, token=token)
+    kube.create_pod("web", ips=["10.88.0.11"], annotations={EGRESS: "11M"})
+    with NameServer(node.rig) as names:
+        yield names
+
+
+def start(node: Node, names: NameServer) -> None:
+    paths = [str(names.site), *filter(None, [tool_environment().get("PYTHONPATH")])]
+    node.daemon.start(env={"PYTHONPATH": ":".join(paths)})
+
+
+def are_stale(node: Node) -> bool:
+    return {"pods", "nodeslo", "node"} <= {name for name, one in node.sources().items() if one == "stale"}
+
+
+@pytest.mark.parametrize("mode", [SERVFAIL, SILENT])
+def test_the_name_server_goes_and_comes_back(node: Node, kube: Kube, names: NameServer, mode: str) -> None:
+    start(node, names)
+    eventually(lambda: fresh(node) and "ceil 11Mbit" in node.classes())
+    before = node.classes()
+    names.mode = mode
+    node.proxy.reset()
+    eventually(lambda: are_stale(node), 15)
+    kube.annotate_pod("web", {EGRESS: "12M"})
+    for _ in range(20):
+        began_s = time.monotonic()
+        assert are_stale(node)
+        assert time.monotonic() - began_s < 1
+        time.sleep(0.1)
+    asked = names.asked
+    assert node.classes() == before
+    # The worst moment: just after a question that will not be answered.
+    eventually(lambda: names.asked > asked)
+    names.mode = ANSWERS
+    began_s = time.monotonic()
+    eventually(lambda: "ceil 12Mbit" in node.classes())
+    assert time.monotonic() - began_s < 4
+    eventually(lambda: fresh(node))
+
+
+def test_neither_start_nor_end_waits_for_a_silent_name_server(node: Node, names: NameServer) -> None:
+    start(node, names)
+    eventually(lambda: fresh(node) and "ceil 11Mbit" in node.classes())
+    before = node.classes()
+    names.mode = SILENT
+    node.proxy.reset()
+    eventually(lambda: are_stale(node), 15)
+    began_s = time.monotonic()
+    assert node.daemon.stop() == 0
+    start(node, names)
+    assert node.daemon.stop() == 0
+    assert time.monotonic() - began_s < 8
+    assert node.classes() == before
