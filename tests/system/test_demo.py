@@ -60,16 +60,22 @@ def test_an_ordinary_user_sees_promises_kept(open_folder: Path) -> None:
         "L0 joins",
     ]
     told = [
-        (phase["title"], level, one) for phase in result["phases"] for level, one in phase["levels"].items()
+        (phase["title"], way, level, one)
+        for phase in result["phases"]
+        for way, side in phase["directions"].items()
+        for level, one in side["levels"].items()
     ]
-    assert [level for _, level, _ in told] == ["L2", "L1", "L2", "L0", "L1", "L2", "L1", "L2", "L1", "L2"]
+    for way in ("tx", "rx"):
+        levels = [level for _, of, level, _ in told if of == way]
+        assert levels == ["L2", "L1", "L2", "L0", "L1", "L2", "L1", "L2", "L1", "L2"]
+    assert [result["directions"][way]["total_bps"] for way in ("tx", "rx")] == [100_000_000, 75_000_000]
     # A shared machine may disturb a second of it; what the levels got on average is the daemon's doing. What one
     # does not take of its share another gets.
-    too_little = [one for one in told if one[2]["mean_bps"] < 0.9 * one[2]["share_bps"]]
-    too_much = [one for one in told if one[2]["mean_bps"] > 1.05 * one[2]["ceiling_bps"]]
+    too_little = [one for one in told if one[3]["mean_bps"] < 0.9 * one[3]["share_bps"]]
+    too_much = [one for one in told if one[3]["mean_bps"] > 1.05 * one[3]["ceiling_bps"]]
     assert (too_little, too_much) == ([], [])
     assert "netqosd" in talk
-    assert len(list(ET.fromstring(picture.read_text(encoding="utf-8")).iter(f"{SVG}polyline"))) == 3
+    assert len(list(ET.fromstring(picture.read_text(encoding="utf-8")).iter(f"{SVG}polyline"))) == 6
     assert left_by(demo.pid) == []
 
 

@@ -1,4 +1,4 @@
-"""The demo's picture: three levels over time, the phases behind them, what was promised as dashed lines. Pure.
+"""The demo's picture: the levels of each direction over time, the phases behind them, promises as dashed lines. Pure.
 
 It is SVG written by hand, light and without fonts or scripts of its own, so that it shows the same in a README, a
 browser and a viewer.
@@ -10,15 +10,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from xml.sax.saxutils import escape
 
-from netqos.cli.demo.scenario import GREEDY
+from netqos.cli.demo.scenario import GREEDY, series_name
 from netqos.cli.demo.show import UNSTEADY, megabits
-from netqos.cli.demo.verdict import PhaseResult, Recording, Verdict
-from netqos.model.levels import Level
+from netqos.cli.demo.verdict import Recording, SideResult, Verdict
+from netqos.model.levels import Direction, Level
 
-WIDTH, HEIGHT = 960, 470
-_LEFT, _RIGHT, _TOP, _BOTTOM = 62, 18, 104, 56
+WIDTH = 960
+_LEFT, _RIGHT, _TOP, _BOTTOM = 62, 18, 92, 56
+_PLOT, _GAP = 270, 40
 _BIN_S = 0.1
-_HEADROOM = 1.1
+_HEADROOM = 1.2
+_IN_OR_OUT = {Direction.TX: "out", Direction.RX: "in"}
 _COLORS = {
     Level.L0: "#0072b2",
     Level.L1: "#009e73",
@@ -40,51 +42,76 @@ text {{ font: 13px system-ui, -apple-system, 'Segoe UI', Helvetica, Arial, sans-
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Scale:
-    """From seconds and bits per second to places in the picture."""
+class _Panel:
+    """One direction's place in the picture: from seconds and bits per second to points; `top` is its upper edge."""
 
+    direction: Direction
+    total_bps: int
+    top: float
     start_s: float
     end_s: float
-    top_bps: float
+
+    @property
+    def bottom(self) -> float:
+        return self.top + _PLOT
 
     def x(self, at_s: float) -> float:
         share = (at_s - self.start_s) / (self.end_s - self.start_s)
         return round(_LEFT + share * (WIDTH - _LEFT - _RIGHT), 1)
 
     def y(self, bps: float) -> float:
-        share = min(1.0, max(0.0, bps / self.top_bps))
-        return round(HEIGHT - _BOTTOM - share * (HEIGHT - _TOP - _BOTTOM), 1)
+        share = min(1.0, max(0.0, bps / (self.total_bps * _HEADROOM)))
+        return round(self.bottom - share * _PLOT, 1)
+
+
+def height(directions: int) -> int:
+    """How high the picture of so many directions is."""
+    return _TOP + directions * (_PLOT + _GAP) - _GAP + _BOTTOM
 
 
 def draw(verdict: Verdict, recording: Recording) -> str:
-    """The whole picture. The recording has at least one phase."""
-    scale = _Scale(
-        start_s=recording.spans[0].start_s,
-        end_s=recording.spans[-1].end_s,
-        top_bps=verdict.scenario.total_bps * _HEADROOM,
-    )
-    size = f'width="{WIDTH}" height="{HEIGHT}" viewBox="0 0 {WIDTH} {HEIGHT}"'
+    """The whole picture, the directions below each other. The recording has at least one phase."""
+    panels = [
+        _Panel(
+            direction=way,
+            total_bps=side.total_bps,
+            top=_TOP + number * (_PLOT + _GAP),
+            start_s=recording.spans[0].start_s,
+            end_s=recording.spans[-1].end_s,
+        )
+        for number, (way, side) in enumerate(verdict.scenario.sides.items())
+    ]
+    whole = height(len(panels))
+    size = f'width="{WIDTH}" height="{whole}" viewBox="0 0 {WIDTH} {whole}"'
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img">',
         f"<title>{escape(_title(verdict))}</title>",
         _STYLE,
-        f'<rect width="{WIDTH}" height="{HEIGHT}" rx="8" fill="#ffffff"/>',
+        f'<rect width="{WIDTH}" height="{whole}" rx="8" fill="#ffffff"/>',
         _text(_LEFT, 30, _title(verdict), kind="title"),
         *_legend(),
-        *_phases(verdict, scale),
-        *_axes(verdict, scale),
-        *_rates(recording, scale),
-        *_promises(verdict, scale),
-        *_numbers(verdict, scale),
-        _text(_LEFT, HEIGHT - 14, _request_note(recording), kind="small"),
+        *_phases(verdict, panels),
+        *(part for panel in panels for part in _panel(verdict, recording, panel)),
+        *_seconds(panels[-1]),
+        _text(_LEFT, whole - 14, _request_note(recording), kind="small"),
         "</svg>",
     ]
     return "\n".join(parts) + "\n"
 
 
+def _panel(verdict: Verdict, recording: Recording, panel: _Panel) -> Iterable[str]:
+    yield from _axis(panel)
+    yield from _rates(recording, panel)
+    yield from _promises(verdict, panel)
+    yield from _numbers(verdict, panel)
+
+
 def _title(verdict: Verdict) -> str:
-    total = megabits(verdict.scenario.total_bps).removesuffix(".0")
-    return f"Three greedy workloads, one of each level, on an uplink of {total} Mbit/s"
+    totals = " and ".join(
+        f"{megabits(side.total_bps).removesuffix('.0')} {_IN_OR_OUT[way]}"
+        for way, side in verdict.scenario.sides.items()
+    )
+    return f"Three greedy workloads, one of each level: {totals}, Mbit/s"
 
 
 def _legend() -> list[str]:
@@ -99,23 +126,26 @@ def _legend() -> list[str]:
     return parts
 
 
-def _phases(verdict: Verdict, scale: _Scale) -> Iterable[str]:
-    height = HEIGHT - _TOP - _BOTTOM
+def _phases(verdict: Verdict, panels: Sequence[_Panel]) -> Iterable[str]:
+    """A stripe through all panels for each phase, its name on top, and in each panel when it settled."""
+    top, bottom = panels[0].top - 26, panels[-1].bottom
     for number, phase in enumerate(verdict.phases):
-        left, right = scale.x(phase.span.start_s), scale.x(phase.span.end_s)
+        left, right = panels[0].x(phase.span.start_s), panels[0].x(phase.span.end_s)
         yield (
-            f'<rect x="{left}" y="{_TOP - 34}" width="{right - left:.1f}" height="{height + 34}" '
+            f'<rect x="{left}" y="{top}" width="{right - left:.1f}" height="{bottom - top}" '
             f'fill="{_BANDS[number % 2]}"/>'
         )
         middle = (left + right) / 2
-        yield _text(middle, _TOP - 20, phase.span.phase.title, kind="phase", anchor="middle")
-        yield _text(middle, _TOP - 6, _phase_note(phase), kind="small", anchor="middle")
+        yield _text(middle, top + 14, phase.span.phase.title, kind="phase", anchor="middle")
+        for panel in panels:
+            note = _settled_note(phase.sides[panel.direction])
+            yield _text(middle, panel.top + 12, note, kind="small", anchor="middle")
 
 
-def _phase_note(phase: PhaseResult) -> str:
-    if phase.settled_after_s is None:
+def _settled_note(side: SideResult) -> str:
+    if side.settled_after_s is None:
         return UNSTEADY
-    return f"settled in {phase.settled_after_s:.1f} s" if phase.settled_after_s else "settled at once"
+    return f"settled in {side.settled_after_s:.1f} s" if side.settled_after_s else "settled at once"
 
 
 def _request_note(recording: Recording) -> str:
@@ -123,64 +153,65 @@ def _request_note(recording: Recording) -> str:
     return f"A 64-byte request of another L0 workload meanwhile: p50 {p50:.2f} ms, p99 {p99:.2f} ms"
 
 
-def _axes(verdict: Verdict, scale: _Scale) -> Iterable[str]:
-    total = verdict.scenario.total_bps
+def _axis(panel: _Panel) -> Iterable[str]:
     for fifth in range(6):
-        bps = total * fifth / 5
-        y = scale.y(bps)
+        bps = panel.total_bps * fifth / 5
+        y = panel.y(bps)
         yield f'<path d="M{_LEFT} {y}H{WIDTH - _RIGHT}" stroke="{_GRID}" stroke-width="1"/>'
-        tick = f"{bps / 1e6:g}"
-        yield _text(_LEFT - 8, y + 4, tick, kind="small", anchor="end")
-    yield _text(_LEFT - 8, _TOP - 6, "Mbit/s", kind="small", anchor="end")
-    seconds = scale.end_s - scale.start_s
+        yield _text(_LEFT - 8, y + 4, f"{bps / 1e6:g}", kind="small", anchor="end")
+    yield _text(_LEFT - 8, panel.top + 8, panel.direction.pod_word, kind="phase", anchor="end")
+
+
+def _seconds(panel: _Panel) -> Iterable[str]:
+    seconds = panel.end_s - panel.start_s
     step = next((step for step in (1, 2, 5, 10, 20, 60) if seconds / step <= 16), 300)
     for second in range(0, int(seconds) + 1, step):
-        place = scale.x(scale.start_s + second)
-        yield _text(place, HEIGHT - _BOTTOM + 18, str(second), kind="small", anchor="middle")
+        place = panel.x(panel.start_s + second)
+        yield _text(place, panel.bottom + 18, str(second), kind="small", anchor="middle")
     note = "seconds; rates at the receiver, Ethernet bytes, every 100 ms"
-    yield _text(WIDTH - _RIGHT, HEIGHT - 14, note, kind="small", anchor="end")
+    yield _text(WIDTH - _RIGHT, panel.bottom + _BOTTOM - 14, note, kind="small", anchor="end")
 
 
-def _promises(verdict: Verdict, scale: _Scale) -> Iterable[str]:
+def _promises(verdict: Verdict, panel: _Panel) -> Iterable[str]:
     """One dashed line a level and phase."""
     for phase in verdict.phases:
-        left, right = scale.x(phase.span.start_s), scale.x(phase.span.end_s)
-        for result in phase.levels.values():
-            y = scale.y(result.promise.share_bps)
+        left, right = panel.x(phase.span.start_s), panel.x(phase.span.end_s)
+        for result in phase.sides[panel.direction].levels.values():
+            y = panel.y(result.promise.share_bps)
             yield f'<path class="promise" d="M{left} {y}H{right}"/>'
 
 
-def _rates(recording: Recording, scale: _Scale) -> Iterable[str]:
+def _rates(recording: Recording, panel: _Panel) -> Iterable[str]:
     for level in reversed(Level):
-        rates = recording.series.bins(GREEDY[level].name, scale.start_s, scale.end_s, width_s=_BIN_S)
+        name = series_name(panel.direction, level)
+        rates = recording.series.bins(name, panel.start_s, panel.end_s, width_s=_BIN_S)
         points = [
-            (scale.x(scale.start_s + (number + 0.5) * _BIN_S), scale.y(rate))
+            (panel.x(panel.start_s + (number + 0.5) * _BIN_S), panel.y(rate))
             for number, rate in enumerate(rates)
         ]
         if points:
             line = " ".join(f"{x},{y}" for x, y in points)
-            floor = scale.y(0)
+            floor = panel.y(0)
             area = f"{points[0][0]},{floor} {line} {points[-1][0]},{floor}"
             yield f'<polygon points="{area}" fill="{_COLORS[level]}" opacity=".07"/>'
             yield f'<polyline class="rate" points="{line}" stroke="{_COLORS[level]}"/>'
 
 
-def _numbers(verdict: Verdict, scale: _Scale) -> Iterable[str]:
+def _numbers(verdict: Verdict, panel: _Panel) -> Iterable[str]:
     """The measured mean above each level's lines, in the middle of its phase."""
     for phase in verdict.phases:
-        middle = scale.x((phase.span.start_s + phase.span.end_s) / 2)
-        for place, (level, result) in zip(_label_places(phase, scale), phase.levels.items(), strict=True):
+        middle = panel.x((phase.span.start_s + phase.span.end_s) / 2)
+        side = phase.sides[panel.direction]
+        for place, (level, result) in zip(_label_places(side, panel), side.levels.items(), strict=True):
             label = megabits(result.measured.mean_bps)
             where = f'x="{middle}" y="{place}"'
             yield f'<text class="number halo" {where}>{label}</text>'
             yield f'<text class="number" {where} style="fill:{_COLORS[level]}">{label}</text>'
 
 
-def _label_places(phase: PhaseResult, scale: _Scale) -> Sequence[float]:
+def _label_places(side: SideResult, panel: _Panel) -> Sequence[float]:
     """Just above the lines; where two would touch, the one of the lower rate goes under its line."""
-    wanted = [
-        (scale.y(result.measured.mean_bps), place) for place, result in enumerate(phase.levels.values())
-    ]
+    wanted = [(panel.y(result.measured.mean_bps), place) for place, result in enumerate(side.levels.values())]
     places = [0.0] * len(wanted)
     for rank, (y, place) in enumerate(sorted(wanted)):
         above = sorted(wanted)[rank - 1][0] if rank else float("-inf")

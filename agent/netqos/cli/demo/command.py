@@ -23,6 +23,7 @@ from netqos.cli.render import reader_gone
 from netqos.cli.units import safe
 from netqos.cli.values import with_negative_values
 from netqos.errors import NetqosError, Rejected
+from netqos.model.levels import Direction
 from netqos.model.quantities import parse_bandwidth
 from netqos.sources.configfiles import Unreadable, read_documents
 from netqos.testing.netns import reexec_in_user_namespace
@@ -74,7 +75,10 @@ def parser() -> argparse.ArgumentParser:
         help=f"length of the whole, {SHORTEST_S:g} to {LONGEST_S:g} (default: %(default)g)",
     )
     made.add_argument(
-        "--total", type=_bandwidth, metavar="BPS", help="the uplink's total, e.g. 1G (default: 200M)"
+        "--total",
+        type=_bandwidth,
+        metavar="BPS",
+        help="the uplink's total for egress, e.g. 1G (default: 200M); ingress has three quarters of it",
     )
     made.add_argument(
         "--policy", type=Path, metavar="FILE", help="take the levels from this configuration file of netqosd"
@@ -100,8 +104,7 @@ def _policy(arguments: argparse.Namespace) -> ShownPolicy:
 
 
 def _show(arguments: argparse.Namespace, policy: ShownPolicy) -> int:
-    scenario = build_scenario(seconds=arguments.seconds, total_bps=policy.total_bps, bands=policy.bands)
-    recording = _record(scenario, policy, to_stderr=arguments.json)
+    recording, scenario = _record(arguments, policy)
     verdict = judge(scenario, recording)
     _print(verdict, as_document=arguments.json)
     if arguments.svg is not None:
@@ -109,12 +112,19 @@ def _show(arguments: argparse.Namespace, policy: ShownPolicy) -> int:
     return KEPT if verdict.kept else BROKEN
 
 
-def _record(scenario: Scenario, policy: ShownPolicy, *, to_stderr: bool) -> Recording:
-    screen = Screen(sys.stderr if to_stderr else sys.stdout, scenario, colors="NO_COLOR" not in os.environ)
-    screen.say(opening(scenario))
+def _record(arguments: argparse.Namespace, policy: ShownPolicy) -> tuple[Recording, Scenario]:
+    """Play the story in the directions that are shaped here; one that is not is told of."""
     with build_stage(policy.sections) as (rig, node):
+        missing = node.not_enforced
+        sides = {way: policy.sides[way] for way in Direction if way not in missing}
+        scenario = build_scenario(seconds=arguments.seconds, sides=sides)
+        out = sys.stderr if arguments.json else sys.stdout
+        screen = Screen(out, scenario, colors="NO_COLOR" not in os.environ)
+        screen.say(opening(scenario))
+        for way, reason in missing.items():
+            screen.say(f"Not shown: {way.pod_word} ({safe(reason)})")
         try:
-            return play(scenario, rig, node, screen.update)
+            return play(scenario, rig, node, screen.update), scenario
         finally:
             screen.close()
 

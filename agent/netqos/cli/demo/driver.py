@@ -8,14 +8,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
-from netqos.cli.demo.scenario import GREEDY, LOOKUP, Phase, Scenario
+from netqos.cli.demo.scenario import GREEDY, LOOKUP, Phase, Scenario, series_name
 from netqos.cli.demo.show import Moment
 from netqos.cli.demo.verdict import Recording, Span
-from netqos.model.levels import Level
-from netqos.testing.meter import Meter, Source
+from netqos.model.levels import Direction, Level
+from netqos.testing.meter import Meter
 from netqos.testing.netns import Rig
 from netqos.testing.probes import start_echo
-from netqos.testing.traffic import TcpFlow, Traffic
+from netqos.testing.traffic import TcpFlow, Traffic, arriving
 
 _READ_EVERY_S = 0.05
 _SHOW_EVERY_S = 0.2
@@ -30,8 +30,8 @@ _CONGESTION = ("cubic", "bbr", "reno")
 class Node(Protocol):
     """What the driver asks of the one who shapes the rig's uplink."""
 
-    def limit(self, workload: str, bps: int) -> None:
-        """Hold one workload's egress to so many bits per second from now on."""
+    def limit(self, workload: str, limits_bps: Mapping[Direction, int]) -> None:
+        """Hold one workload to so many bits per second from now on."""
         ...
 
     def check(self) -> None:
@@ -41,8 +41,12 @@ class Node(Protocol):
 
 def play(scenario: Scenario, rig: Rig, node: Node, show: Callable[[Moment], None]) -> Recording:
     """Run all phases and return what was recorded; the rig has the scenario's workloads as pods."""
-    sources = {workload.name: Source(address=rig.pod(workload.name).address) for workload in GREEDY}
-    with _flows(rig) as flows, Meter(rig.wire, sources, interval_s=_READ_EVERY_S) as meter:
+    sources = {
+        series_name(way, level): arriving(rig, GREEDY[level].name, way)
+        for way in scenario.sides
+        for level in Level
+    }
+    with _flows(rig, scenario) as flows, Meter(rig.wire, sources, interval_s=_READ_EVERY_S) as meter:
         probe = start_echo(
             rig.pod(LOOKUP.name),
             rig.wire.address,
@@ -64,7 +68,7 @@ class _Play:
         *,
         scenario: Scenario,
         node: Node,
-        flows: Mapping[Level, TcpFlow],
+        flows: Mapping[Level, tuple[TcpFlow, ...]],
         meter: Meter,
         show: Callable[[Moment], None],
     ) -> None:
@@ -74,7 +78,7 @@ class _Play:
         self._meter = meter
         self._show = show
         self._running: set[Level] = set()
-        self._limited: dict[str, int] = {}
+        self._limited: dict[str, Mapping[Direction, int]] = {}
         self._began_s = time.monotonic()
 
     def run(self, number: int, phase: Phase) -> Span:
@@ -89,44 +93,57 @@ class _Play:
 
     def _change(self, phase: Phase) -> None:
         for level in sorted(phase.greedy - self._running, key=lambda level: level.value):
-            self._flows[level].start()
+            for flow in self._flows[level]:
+                flow.start()
         for level in self._running - phase.greedy:
-            self._flows[level].stop()
+            for flow in self._flows[level]:
+                flow.stop()
         self._running = set(phase.greedy)
-        for workload, bps in phase.limits_bps.items():
-            if self._limited.get(workload) != bps:
-                self._node.limit(workload, bps)
-                self._limited[workload] = bps
+        for workload, limits_bps in phase.limits_bps.items():
+            if self._limited.get(workload) != limits_bps:
+                self._node.limit(workload, limits_bps)
+                self._limited[workload] = limits_bps
 
     def _watch(self, number: int, phase: Phase, now_s: float) -> None:
         self._node.check()
         for level in self._running:
-            self._flows[level].check()
-        series = self._meter.series()
-        latest_s = series.at_s[-1] if series.at_s else now_s
-        rates = {
-            level: series.rate_bps(GREEDY[level].name, latest_s - _SHOWN_S, latest_s) if series.at_s else 0.0
-            for level in Level
-        }
+            for flow in self._flows[level]:
+                flow.check()
         self._show(
             Moment(
                 phase=phase,
                 number=number,
                 elapsed_s=now_s - self._began_s,
-                promises=self._scenario.promises(phase),
-                rates_bps=rates,
+                promises={way: self._scenario.promises(phase, way) for way in self._scenario.sides},
+                rates_bps=self._rates(now_s),
             )
         )
 
+    def _rates(self, now_s: float) -> dict[Direction, dict[Level, float]]:
+        series = self._meter.series()
+        latest_s = series.at_s[-1] if series.at_s else now_s
+
+        def rate(way: Direction, level: Level) -> float:
+            name = series_name(way, level)
+            return series.rate_bps(name, latest_s - _SHOWN_S, latest_s) if series.at_s else 0.0
+
+        return {way: {level: rate(way, level) for level in Level} for way in self._scenario.sides}
+
 
 @contextmanager
-def _flows(rig: Rig) -> Iterator[dict[Level, TcpFlow]]:
+def _flows(rig: Rig, scenario: Scenario) -> Iterator[dict[Level, tuple[TcpFlow, ...]]]:
     traffic = Traffic(rig)
+
+    def flow(level: Level, way: Direction) -> TcpFlow:
+        return traffic.tcp(
+            GREEDY[level].name,
+            congestion=_congestion(),
+            streams=_STREAMS,
+            towards_pod=way is Direction.RX,
+        )
+
     try:
-        yield {
-            level: traffic.tcp(GREEDY[level].name, congestion=_congestion(), streams=_STREAMS)
-            for level in Level
-        }
+        yield {level: tuple(flow(level, way) for way in scenario.sides) for level in Level}
     finally:
         traffic.stop()
 

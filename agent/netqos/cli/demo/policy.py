@@ -12,6 +12,7 @@ from typing import Any
 
 import yaml
 
+from netqos.cli.demo.scenario import Side
 from netqos.engine.bands import resolve_bands
 from netqos.engine.policy import policy_in_force
 from netqos.engine.totals import SMALLEST_TOTAL_BPS, resolve_totals
@@ -19,40 +20,41 @@ from netqos.errors import Rejected
 from netqos.model.composed import EMPTY_LAST_GOOD
 from netqos.model.desired import Band
 from netqos.model.health import Severity
-from netqos.model.inputs import NodeFacts
-from netqos.model.levels import Direction, PerLevel
+from netqos.model.inputs import NodeFacts, NodePolicy
+from netqos.model.levels import Direction, PerDirection, PerLevel
 from netqos.model.quantities import format_bandwidth
 from netqos.settings.file import parse_documents
 
 USUAL_TOTAL_BPS = 200_000_000
 """Little enough for two busy cores to fill: the demo measures the shaper, not the machine."""
+RX_SHARE = 0.75
+"""Of the total for egress ingress gets less, so that the two cannot be taken for each other."""
 _TAKEN = ("policy", "loop")
 _OWN = {
     "policy": {
         "enable": True,
-        "levels": {"l1": {"txMin": "30%", "rxMin": "30%"}, "l2": {"txMin": "20%", "rxMin": "20%"}},
+        "levels": {"l1": {"txMin": "30%", "rxMin": "20%"}, "l2": {"txMin": "20%", "rxMin": "25%"}},
     }
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownPolicy:
-    """A total, the levels' bands for egress, and the sections of the daemon's configuration that say so."""
+    """Both directions of a node, and the sections of the daemon's configuration that say so."""
 
-    total_bps: int
-    bands: PerLevel[Band]
+    sides: PerDirection[Side]
     sections: Mapping[str, Any]
 
 
 def own_policy(total_bps: int | None) -> ShownPolicy:
-    """Half of the total for L0, 30 percent for L1, 20 for L2; each may use all that is left over."""
-    return _shown(_OWN, total_bps or USUAL_TOTAL_BPS, subject="the demo's policy")
+    """For L0, L1 and L2 50, 30 and 20 percent of egress, 55, 20 and 25 of ingress; each may use all that is left."""
+    return _shown(_OWN, _both(total_bps or USUAL_TOTAL_BPS), subject="the demo's policy")
 
 
 def read_policy(text: str, name: str, total_bps: int | None) -> ShownPolicy:
     """The policy of a configuration file; `Rejected` with every problem when it is wrong or switched off.
 
-    A given total wins over the file's, and where neither says one it is `USUAL_TOTAL_BPS`.
+    A given total (of egress) wins over the file's, and where neither says one it is `USUAL_TOTAL_BPS`.
     """
     settings = parse_documents([(name, text)])
     totals = resolve_totals(
@@ -60,20 +62,39 @@ def read_policy(text: str, name: str, total_bps: int | None) -> ShownPolicy:
     )
     document = yaml.safe_load(text) or {}
     sections = {key: document[key] for key in _TAKEN if key in document}
-    return _shown(sections, total_bps or totals.bps.tx or USUAL_TOTAL_BPS, subject=name)
+    if total_bps is None and totals.bps.tx is not None:
+        both = PerDirection(tx=totals.bps.tx, rx=totals.bps.rx or totals.bps.tx)
+    else:
+        both = _both(total_bps or USUAL_TOTAL_BPS)
+    return _shown(sections, both, subject=name)
 
 
-def _shown(sections: Mapping[str, Any], total_bps: int, *, subject: str) -> ShownPolicy:
-    if total_bps < SMALLEST_TOTAL_BPS:
+def _both(total_bps: int) -> PerDirection[int]:
+    return PerDirection(tx=total_bps, rx=max(SMALLEST_TOTAL_BPS, round(total_bps * RX_SHARE)))
+
+
+def _shown(sections: Mapping[str, Any], totals: PerDirection[int], *, subject: str) -> ShownPolicy:
+    smallest_bps = min(totals.tx, totals.rx)
+    if smallest_bps < SMALLEST_TOTAL_BPS:
         least = format_bandwidth(SMALLEST_TOTAL_BPS)
-        raise Rejected(f"a total of {format_bandwidth(total_bps)} is too small", hint=f"take {least} or more")
-    total = format_bandwidth(total_bps)
-    complete = {**sections, "node": {"bandwidth": {"tx": total, "rx": total}}}
+        raise Rejected(
+            f"a total of {format_bandwidth(smallest_bps)} is too small", hint=f"take {least} or more"
+        )
+    bandwidth = {way.value: format_bandwidth(totals[way]) for way in Direction}
+    complete = {**sections, "node": {"bandwidth": bandwidth}}
     settings = parse_documents([(subject, yaml.safe_dump(complete))])
     policy = policy_in_force(settings, None)
     if not policy.enabled:
         raise Rejected("network QoS is off in it", subject=subject, hint="set policy.enable to true")
-    bands = resolve_bands(policy, Direction.TX, total_bps)
+
+    def side(way: Direction) -> Side:
+        return Side(total_bps=totals[way], bands=_bands(policy, way, totals[way], subject=subject))
+
+    return ShownPolicy(sides=PerDirection(tx=side(Direction.TX), rx=side(Direction.RX)), sections=complete)
+
+
+def _bands(policy: NodePolicy, way: Direction, total_bps: int, *, subject: str) -> PerLevel[Band]:
+    bands = resolve_bands(policy, way, total_bps)
     problems = tuple(
         f"{finding.subject}: {finding.message}"
         for finding in bands.findings
@@ -81,5 +102,6 @@ def _shown(sections: Mapping[str, Any], total_bps: int, *, subject: str) -> Show
     )
     if problems:
         hint = "choose a total for which the policy holds with --total"
-        raise Rejected(f"does not hold for a total of {total}", subject=subject, hint=hint, problems=problems)
-    return ShownPolicy(total_bps=total_bps, bands=bands.levels, sections=complete)
+        told = f"does not hold for a total of {format_bandwidth(total_bps)}"
+        raise Rejected(told, subject=subject, hint=hint, problems=problems)
+    return bands.levels

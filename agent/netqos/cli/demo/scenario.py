@@ -1,4 +1,4 @@
-"""What the demo shows: who sends in which phase, and what the policy promises them then. Pure.
+"""What the demo shows: who sends and receives in which phase, and what the policy promises them then. Pure.
 
 The promises are not written down here: they follow from the policy by the allocation law that the daemon's loop uses.
 """
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from netqos.engine.allocate import shares_bps
 from netqos.model.desired import Band
-from netqos.model.levels import Level, PerLevel
+from netqos.model.levels import Direction, Level, PerLevel
 
 PHASES = 5
 SHORTEST_PHASE_S = 2.5
@@ -36,13 +36,24 @@ GREEDY = PerLevel(WEB, API, BATCH)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Side:
+    """One direction of the node: its total, and what its levels are promised of it."""
+
+    total_bps: int
+    bands: PerLevel[Band]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Phase:
-    """A time in which the same levels want all they can get. `limits_bps` holds overrides by workload name."""
+    """A time in which the same levels want all they can get, in every direction.
+
+    `limits_bps` holds overrides by workload name and direction.
+    """
 
     title: str
     seconds: float
     greedy: frozenset[Level]
-    limits_bps: Mapping[str, int] = field(default_factory=dict)
+    limits_bps: Mapping[str, Mapping[Direction, int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,10 +69,9 @@ class Promise:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scenario:
-    """The node's total and levels in the direction of the traffic, and the phases in order."""
+    """The directions of the node that have traffic, and the phases in order."""
 
-    total_bps: int
-    bands: PerLevel[Band]
+    sides: Mapping[Direction, Side]
     phases: tuple[Phase, ...]
 
     @property
@@ -69,21 +79,22 @@ class Scenario:
         """The length of the whole."""
         return sum(phase.seconds for phase in self.phases)
 
-    def promises(self, phase: Phase) -> Mapping[Level, Promise]:
+    def promises(self, phase: Phase, direction: Direction) -> Mapping[Level, Promise]:
         """The promise to each level that wants bandwidth in a phase."""
+        side = self.sides[direction]
 
         def ceiling(level: Level) -> int:
-            band = self.bands[level].ceiling_bps
-            return min(band, phase.limits_bps.get(GREEDY[level].name, band))
+            band = side.bands[level].ceiling_bps
+            return min(band, phase.limits_bps.get(GREEDY[level].name, {}).get(direction, band))
 
         def need(level: Level) -> int:
             return ceiling(level) if level in phase.greedy else 0
 
         needs = PerLevel(need(Level.L0), need(Level.L1), need(Level.L2))
-        shares = shares_bps(total_bps=self.total_bps, bands=self.bands, needs=needs)
+        shares = shares_bps(total_bps=side.total_bps, bands=side.bands, needs=needs)
         return {
             level: Promise(
-                guarantee_bps=min(self.bands[level].guarantee_bps, ceiling(level)),
+                guarantee_bps=min(side.bands[level].guarantee_bps, ceiling(level)),
                 share_bps=shares[level],
                 ceiling_bps=ceiling(level),
             )
@@ -92,24 +103,29 @@ class Scenario:
         }
 
 
-def build_scenario(*, seconds: float, total_bps: int, bands: PerLevel[Band]) -> Scenario:
+def series_name(direction: Direction, level: Level) -> str:
+    """What a recording calls the traffic of a level's greedy workload in one direction."""
+    return f"{GREEDY[level].name} {direction.value}"
+
+
+def build_scenario(*, seconds: float, sides: Mapping[Direction, Side]) -> Scenario:
     """The demo's story, its five phases equally long. `seconds` is at least `SHORTEST_S`."""
     each_s = seconds / PHASES
     low, high = frozenset({Level.L2}), frozenset({Level.L1, Level.L2})
-    limit = limited_bps(total_bps, bands.l2)
+    limits = {direction: limited_bps(side.total_bps, side.bands.l2) for direction, side in sides.items()}
     phases = (
         Phase(title="L2 alone fills the link", seconds=each_s, greedy=low),
         Phase(title="L1 joins", seconds=each_s, greedy=high),
         Phase(title="L0 joins", seconds=each_s, greedy=frozenset(Level)),
         Phase(title="L0 stops", seconds=each_s, greedy=high),
         Phase(
-            title=f"{BATCH.name} is limited to {short_bps(limit)}",
+            title=f"{BATCH.name} limited to {' / '.join(map(short_bps, limits.values()))}",
             seconds=each_s,
             greedy=high,
-            limits_bps={BATCH.name: limit},
+            limits_bps={BATCH.name: limits},
         ),
     )
-    return Scenario(total_bps=total_bps, bands=bands, phases=phases)
+    return Scenario(sides=sides, phases=phases)
 
 
 def limited_bps(total_bps: int, band: Band) -> int:

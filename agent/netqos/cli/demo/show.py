@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import cycle
 from typing import TextIO
 
-from netqos.cli.demo.scenario import GREEDY, Phase, Promise, Scenario, short_bps
-from netqos.cli.demo.verdict import PhaseResult, Verdict
-from netqos.model.levels import Level
+from netqos.cli.demo.scenario import GREEDY, Phase, Promise, Scenario, Side, short_bps
+from netqos.cli.demo.verdict import PhaseResult, SideResult, Verdict
+from netqos.model.levels import Direction, Level
 
 _BAR_WIDTH = 44
 _LINE_EVERY_S = 1.0
@@ -18,13 +19,13 @@ _UP_AND_CLEAR = "\x1b[{}F\x1b[J"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moment:
-    """What the panel shows: where in the scenario, and the levels' rates of the last half second."""
+    """What the panel shows: where in the scenario, and by direction the levels' rates of the last half second."""
 
     phase: Phase
     number: int
     elapsed_s: float
-    promises: Mapping[Level, Promise]
-    rates_bps: Mapping[Level, float]
+    promises: Mapping[Direction, Mapping[Level, Promise]]
+    rates_bps: Mapping[Direction, Mapping[Level, float]]
 
 
 def megabits(bps: float) -> str:
@@ -46,29 +47,37 @@ def panel(scenario: Scenario, moment: Moment, *, fancy: bool) -> list[str]:
     """The lines of the moving panel, always equally many."""
     number = f"{moment.number}/{len(scenario.phases)}"
     lines = [f"{moment.elapsed_s:5.1f} of {scenario.seconds:.0f} s   {number} {moment.phase.title}"]
-    for level in Level:
-        rate = moment.rates_bps[level]
-        promise = moment.promises.get(level)
-        drawn = bar(rate, promise.share_bps if promise else 0, scenario.total_bps, fancy=fancy)
-        told = f"of {megabits(promise.share_bps)}" if promise else "not sending"
-        name = f"{level.name} {GREEDY[level].name}"
-        lines.append(f"  {name:9} {drawn} {megabits(rate):>7} Mbit/s  {told}")
+    for way, side in scenario.sides.items():
+        for level in Level:
+            rate, promise = moment.rates_bps[way][level], moment.promises[way].get(level)
+            drawn = bar(rate, promise.share_bps if promise else 0, side.total_bps, fancy=fancy)
+            told = f"of {megabits(promise.share_bps)}" if promise else "idle"
+            name = f"{level.name} {GREEDY[level].name}"
+            lines.append(f"  {way.pod_word:7} {name:9} {drawn} {megabits(rate):>7} Mbit/s  {told}")
     return lines
 
 
 def plain_line(moment: Moment) -> str:
     """One line that says the same as the panel."""
-    rates = "  ".join(f"{level.name} {megabits(moment.rates_bps[level]):>7}" for level in Level)
-    return f"{moment.elapsed_s:5.1f} s  {rates} Mbit/s  {moment.phase.title}"
+    told = []
+    for way, rates in moment.rates_bps.items():
+        found = "  ".join(f"{level.name} {megabits(rates[level]):>6}" for level in Level)
+        told.append(f"{way.pod_word} {found}")
+    return f"{moment.elapsed_s:5.1f} s  {' | '.join(told)} Mbit/s  {moment.phase.title}"
 
 
 def opening(scenario: Scenario) -> str:
-    """What the node promises, in two lines."""
+    """What the node promises, a line for each direction."""
+    lines = [f"{way.pod_word:7}  {_promised(side)}" for way, side in scenario.sides.items()]
+    return "\n".join(["One node, its traffic shaped by netqosd. Guaranteed:", *lines])
+
+
+def _promised(side: Side) -> str:
     levels = ", ".join(
         f"{level.name} {short_bps(band.guarantee_bps)} (up to {short_bps(band.ceiling_bps)})"
-        for level, band in zip(Level, scenario.bands, strict=True)
+        for level, band in zip(Level, side.bands, strict=True)
     )
-    return f"One node, its uplink shaped to {short_bps(scenario.total_bps)}bit/s by netqosd.\nGuaranteed: {levels}"
+    return f"{levels} of {short_bps(side.total_bps)}bit/s"
 
 
 class Screen:
@@ -113,16 +122,17 @@ class Screen:
         if not self._colors:
             return list(lines)
         painted = [
-            f"\x1b[{_COLORS[level]}m{line}\x1b[0m" for level, line in zip(Level, lines[1:], strict=True)
+            f"\x1b[{_COLORS[level]}m{line}\x1b[0m"
+            for level, line in zip(cycle(Level), lines[1:], strict=False)
         ]
         return [f"\x1b[1m{lines[0]}\x1b[0m", *painted]
 
 
 _COLUMNS = (
-    *("phase", "level", "guaranteed", "share", "measured", "worst 1 s"),
+    *("phase", "direction", "level", "guaranteed", "share", "measured", "worst 1 s"),
     *("settled", "L0 request p50 / p99", "kept"),
 )
-_NUMBERS = slice(2, 6)
+_NUMBERS = slice(3, 7)
 UNSTEADY = "unsteady"
 
 
@@ -145,24 +155,33 @@ def _line(row: Sequence[str], widths: Sequence[int]) -> str:
 
 
 def _rows(phase: PhaseResult) -> list[tuple[str, ...]]:
-    settled = UNSTEADY if phase.settled_after_s is None else f"{phase.settled_after_s:.1f} s"
     delays = phase.delays
     request = f"{delays.percentile_s(50) * 1000:.2f} / {delays.percentile_s(99) * 1000:.2f} ms"
-    first = (phase.span.phase.title, settled, request)
+    first = (phase.span.phase.title, request)
     rows = []
-    for level, result in phase.levels.items():
-        title, when, asked = first
+    for way, side in phase.sides.items():
+        rows += _side_rows(side, way, first)
+        first = ("", "")
+    return rows
+
+
+def _side_rows(side: SideResult, way: Direction, first: tuple[str, str]) -> list[tuple[str, ...]]:
+    settled = UNSTEADY if side.settled_after_s is None else f"{side.settled_after_s:.1f} s"
+    title, request, word = *first, way.pod_word
+    rows = []
+    for level, result in side.levels.items():
         promise, measured = result.promise, result.measured
         numbers = (promise.guarantee_bps, promise.share_bps, measured.mean_bps, measured.worst_bps)
         kept = f"no: {result.broken}" if result.broken else "yes"
-        rows.append((title, level.name, *map(megabits, numbers), when, asked, kept))
-        first = ("", "", "")
+        rows.append((title, word, level.name, *map(megabits, numbers), settled, request, kept))
+        title = word = settled = request = ""
     return rows
 
 
 def _notes(verdict: Verdict) -> list[str]:
     """What the word in the column `settled` means, where it is there: it is told, and nothing was promised about it."""
-    if all(phase.settled_after_s is not None for phase in verdict.phases):
+    sides = [side for phase in verdict.phases for side in phase.sides.values()]
+    if all(side.settled_after_s is not None for side in sides):
         return []
     return [
         f"{UNSTEADY}: to the phase's end a rate left its share by over 10% for a moment. How fast TCP takes what it is",
@@ -172,10 +191,9 @@ def _notes(verdict: Verdict) -> list[str]:
 
 def _closing(verdict: Verdict) -> str:
     broken = [
-        f"{level.name} in {phase.span.phase.title!r}"
+        f"{level.name} {way.pod_word} in {phase.span.phase.title!r}"
         for phase in verdict.phases
-        for level, result in phase.levels.items()
-        if result.broken
+        for way, level in phase.broken
     ]
     if broken:
         return f"Not every promise was kept: {', '.join(broken)}."

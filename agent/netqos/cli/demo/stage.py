@@ -10,6 +10,7 @@ from typing import Any
 from netqos.cli.demo.scenario import WORKLOADS
 from netqos.errors import NetqosError, Unsupported
 from netqos.model.ids import workload_uid
+from netqos.model.levels import Direction
 from netqos.model.quantities import format_bandwidth
 from netqos.testing.daemon import Daemon, workload
 from netqos.testing.netns import Rig
@@ -49,10 +50,21 @@ class DaemonNode:
         """The daemon runs and is ready."""
         self._daemon = daemon
 
-    def limit(self, workload: str, bps: int) -> None:
-        """What `netqosctl limit WORKLOAD --egress BPS --for 10m` does; it is in force when this returns."""
-        body = {"egress": format_bandwidth(bps), "ttl": _LIMIT_FOR, "reason": "demo"}
+    def limit(self, workload: str, limits_bps: Mapping[Direction, int]) -> None:
+        """What `netqosctl limit WORKLOAD --egress BPS --ingress BPS --for 10m` does; in force when this returns."""
+        limits = {way.pod_word: format_bandwidth(bps) for way, bps in limits_bps.items()}
+        body = {**limits, "ttl": _LIMIT_FOR, "reason": "demo"}
         self._daemon.client.put(f"/v1/overrides/{workload_uid(workload)}", body)
+
+    @property
+    def not_enforced(self) -> Mapping[Direction, str]:
+        """The directions that are not shaped here, and why."""
+        directions = self._daemon.client.get("/v1/status")["directions"]
+        return {
+            way: directions[way.value]["not_enforced"]
+            for way in Direction
+            if directions[way.value]["not_enforced"]
+        }
 
     def check(self) -> None:
         """Raise, with the end of its log, when the daemon has ended."""
@@ -66,9 +78,10 @@ def build_stage(sections: Mapping[str, Any]) -> Iterator[tuple[Rig, DaemonNode]]
         workloads = [workload(rig, one.name, one.level) for one in WORKLOADS]
         daemon = Daemon(rig, {**sections, "workloads": workloads, "onExit": "restore"})
         status = daemon.start()
-        if not status["directions"]["tx"]["levels"]["L0"]["enforced"]:
+        node = DaemonNode(daemon)
+        if len(node.not_enforced) == len(Direction):
             raise _not_enforced(status)
-        yield rig, DaemonNode(daemon)
+        yield rig, node
         daemon.stop()
 
 

@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from netqos.cli.demo.scenario import GREEDY, Phase, Promise, Scenario
-from netqos.model.levels import Level
+from netqos.cli.demo.scenario import Phase, Promise, Scenario, Side, series_name
+from netqos.model.levels import Direction, Level
 from netqos.testing.analysis import Series, Windows, settled_after_s, summarize
 from netqos.testing.probes import Delays
 
@@ -36,7 +36,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recording:
-    """Everything that was measured: bytes by workload at the receiver, and the small requests' delays."""
+    """Everything that was measured: bytes by `series_name` at the receivers, and the small requests' delays."""
 
     spans: tuple[Span, ...]
     series: Series
@@ -53,18 +53,38 @@ class LevelResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PhaseResult:
-    """One phase. `settled_after_s` None: some level left its 10 percent again until the end; that breaks no promise."""
+class SideResult:
+    """One direction in a phase.
 
-    span: Span
+    `settled_after_s` None: some level left its 10 percent again until the end; that breaks no promise.
+    """
+
     levels: Mapping[Level, LevelResult]
     settled_after_s: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PhaseResult:
+    """One phase; the small requests go through both directions."""
+
+    span: Span
+    sides: Mapping[Direction, SideResult]
     delays: Delays
+
+    @property
+    def broken(self) -> tuple[tuple[Direction, Level], ...]:
+        """The levels that did not get what they were promised."""
+        return tuple(
+            (direction, level)
+            for direction, side in self.sides.items()
+            for level, result in side.levels.items()
+            if result.broken
+        )
 
     @property
     def kept(self) -> bool:
         """Whether every level got what it was promised."""
-        return not any(result.broken for result in self.levels.values())
+        return not self.broken
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,12 +115,22 @@ def settle_bin_s(smallest_bps: int) -> float:
 
 
 def _judge_phase(scenario: Scenario, recording: Recording, span: Span) -> PhaseResult:
-    promises = scenario.promises(span.phase)
-    shares = {GREEDY[level].name: promise.share_bps for level, promise in promises.items()}
-    judged = recording.series.between(span.start_s + GRACE_S, span.end_s)
     return PhaseResult(
         span=span,
-        levels={level: _judge_level(promise, judged, level) for level, promise in promises.items()},
+        sides={direction: _judge_side(scenario, recording, span, direction) for direction in scenario.sides},
+        delays=recording.delays.between(span.start_s, span.end_s),
+    )
+
+
+def _judge_side(scenario: Scenario, recording: Recording, span: Span, direction: Direction) -> SideResult:
+    promises = scenario.promises(span.phase, direction)
+    shares = {series_name(direction, level): promise.share_bps for level, promise in promises.items()}
+    judged = recording.series.between(span.start_s + GRACE_S, span.end_s)
+    return SideResult(
+        levels={
+            level: _judge_level(promise, judged, series_name(direction, level))
+            for level, promise in promises.items()
+        },
         settled_after_s=settled_after_s(
             recording.series,
             shares,
@@ -108,12 +138,11 @@ def _judge_phase(scenario: Scenario, recording: Recording, span: Span) -> PhaseR
             end_s=span.end_s,
             width_s=settle_bin_s(min(shares.values())),
         ),
-        delays=recording.delays.between(span.start_s, span.end_s),
     )
 
 
-def _judge_level(promise: Promise, judged: Series, level: Level) -> LevelResult:
-    measured = summarize(judged, GREEDY[level].name)
+def _judge_level(promise: Promise, judged: Series, name: str) -> LevelResult:
+    measured = summarize(judged, name)
     broken = ""
     if measured.worst_bps < LEAST * promise.guarantee_bps:
         broken = f"its worst second is under {LEAST:.0%} of its guarantee"
@@ -128,14 +157,22 @@ def as_json(verdict: Verdict) -> dict[str, object]:
     """The verdict for programs: bits per second, seconds, milliseconds where the key says so."""
     start_s = verdict.phases[0].span.start_s if verdict.phases else 0.0
     return {
-        "version": 1,
+        "version": 2,
         "kept": verdict.kept,
-        "total_bps": verdict.scenario.total_bps,
-        "levels": {
-            level.name: {"guarantee_bps": band.guarantee_bps, "ceiling_bps": band.ceiling_bps}
-            for level, band in zip(Level, verdict.scenario.bands, strict=True)
+        "directions": {
+            direction.value: _side_json(side) for direction, side in verdict.scenario.sides.items()
         },
         "phases": [_phase_json(phase, start_s) for phase in verdict.phases],
+    }
+
+
+def _side_json(side: Side) -> dict[str, object]:
+    return {
+        "total_bps": side.total_bps,
+        "levels": {
+            level.name: {"guarantee_bps": band.guarantee_bps, "ceiling_bps": band.ceiling_bps}
+            for level, band in zip(Level, side.bands, strict=True)
+        },
     }
 
 
@@ -146,8 +183,13 @@ def _phase_json(phase: PhaseResult, start_s: float) -> dict[str, object]:
         "start_s": round(phase.span.start_s - start_s, 3),
         "end_s": round(phase.span.end_s - start_s, 3),
         "kept": phase.kept,
-        "settled_after_s": _rounded(phase.settled_after_s),
-        "levels": {level.name: _level_json(result) for level, result in phase.levels.items()},
+        "directions": {
+            direction.value: {
+                "settled_after_s": _rounded(side.settled_after_s),
+                "levels": {level.name: _level_json(result) for level, result in side.levels.items()},
+            }
+            for direction, side in phase.sides.items()
+        },
         "request_ms": {
             "count": len(delays.seconds),
             "lost": delays.lost,

@@ -4,33 +4,44 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netqos.cli.demo.scenario import Promise, build_scenario, limited_bps, short_bps
+from netqos.cli.demo.scenario import Promise, Scenario, Side, build_scenario, limited_bps, short_bps
 from netqos.model.desired import Band
-from netqos.model.levels import Level, PerLevel
-from tests.unit.cli.demo.demodata import BANDS, SCENARIO, M
+from netqos.model.levels import Direction, Level, PerLevel
+from tests.unit.cli.demo.demodata import BANDS, RX, SCENARIO, TX, M
 
 
-def test_promises_follow_from_the_policy() -> None:
-    told = [
+def told(scenario: Scenario, way: Direction) -> list[dict[str, tuple[int, int, int]]]:
+    return [
         {
             level.name: (promise.guarantee_bps // M, promise.share_bps // M, promise.ceiling_bps // M)
-            for level, promise in promises.items()
+            for level, promise in scenario.promises(phase, way).items()
         }
-        for promises in map(SCENARIO.promises, SCENARIO.phases)
+        for phase in scenario.phases
     ]
-    assert told == [
+
+
+def test_promises_follow_from_the_policy_of_each_direction() -> None:
+    assert told(SCENARIO, TX) == [
         {"L2": (200, 1000, 1000)},
         {"L1": (300, 800, 800), "L2": (200, 200, 1000)},
         {"L0": (500, 500, 1000), "L1": (300, 300, 800), "L2": (200, 200, 1000)},
         {"L1": (300, 800, 800), "L2": (200, 200, 1000)},
         {"L1": (300, 800, 800), "L2": (100, 100, 100)},
     ]
+    assert told(SCENARIO, RX) == [
+        {"L2": (120, 330, 330)},
+        {"L1": (60, 480, 600), "L2": (120, 120, 330)},
+        {"L0": (420, 420, 600), "L1": (60, 60, 600), "L2": (120, 120, 330)},
+        {"L1": (60, 480, 600), "L2": (120, 120, 330)},
+        {"L1": (60, 540, 600), "L2": (60, 60, 60)},
+    ]
+    assert SCENARIO.phases[-1].title == "batch limited to 100M / 60M"
 
 
 def test_a_limit_frees_bandwidth_for_the_others() -> None:
     bands = PerLevel(BANDS.l0, Band(guarantee_bps=300 * M, ceiling_bps=1000 * M), BANDS.l2)
-    scenario = build_scenario(seconds=20, total_bps=1000 * M, bands=bands)
-    assert scenario.promises(scenario.phases[-1]) == {
+    scenario = build_scenario(seconds=20, sides={TX: Side(total_bps=1000 * M, bands=bands)})
+    assert scenario.promises(scenario.phases[-1], TX) == {
         Level.L1: Promise(guarantee_bps=300 * M, share_bps=900 * M, ceiling_bps=1000 * M),
         Level.L2: Promise(guarantee_bps=100 * M, share_bps=100 * M, ceiling_bps=100 * M),
     }
@@ -50,9 +61,9 @@ def test_shares_fill_the_link_or_stop_at_a_ceiling(total: int, l1: int, l2: int)
         Band(guarantee_bps=m1, ceiling_bps=total),
         Band(guarantee_bps=m2, ceiling_bps=total),
     )
-    scenario = build_scenario(seconds=20, total_bps=total, bands=bands)
+    scenario = build_scenario(seconds=20, sides={RX: Side(total_bps=total, bands=bands)})
     for phase in scenario.phases:
-        promises = scenario.promises(phase)
+        promises = scenario.promises(phase, RX)
         assert set(promises) == phase.greedy
         assert sum(promise.share_bps for promise in promises.values()) == total
         assert all(
