@@ -15,8 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from netqos.model.levels import Direction
-from netqos.testing.hostpod import HostPod
-from netqos.testing.paths import Path, Place
+from netqos.testing.paths import Path, Place, entered
 from netqos.testing.processes import Call
 
 _UDP = 8
@@ -58,7 +57,7 @@ def talk(talks: Sequence[Talk], *, patience_s: float = 3.0) -> None:
 
 def transfer(path: Path, size: int) -> float:
     """Send bytes over one TCP connection from the asker to the answerer; the seconds until all have arrived."""
-    with _entered(path.answerer):
+    with entered(path.answerer):
         server = socket.create_server(
             (path.listens_at or path.target, path.port), family=_family(path), backlog=1
         )
@@ -80,7 +79,7 @@ def _answering(paths: Sequence[Path]) -> Iterator[None]:
             _place, bound = places.setdefault(id(path.answerer), (path.answerer, {}))
             where = (path.listens_at or path.target, path.port)
             if where not in bound:
-                with _entered(path.answerer):
+                with entered(path.answerer):
                     bound[where] = socket.socket(_family(path), socket.SOCK_DGRAM)
                 bound[where].bind(where)
         calls = [place.fork(_answer, list(bound.values())) for place, bound in places.values()]
@@ -91,12 +90,6 @@ def _answering(paths: Sequence[Path]) -> Iterator[None]:
         for _place, bound in places.values():
             for one in bound.values():
                 one.close()
-
-
-def _entered(place: Place) -> contextlib.AbstractContextManager[None]:
-    if isinstance(place, HostPod):
-        raise TypeError("a pod on the host's network only asks")
-    return place.entered()
 
 
 def _family(path: Path) -> socket.AddressFamily:

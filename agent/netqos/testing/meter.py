@@ -33,15 +33,20 @@ class Framing:
     headers: int
     payload: int
 
+    @property
+    def frame(self) -> int:
+        """Ethernet bytes of a full packet."""
+        return self.payload + self.headers + ETHERNET_HEADER
+
     def ethernet_bytes(self, ip_bytes: int, packets: int) -> float:
         """Ethernet bytes of what nft counted as so many bytes in so many (GSO) packets."""
         payload = max(0, ip_bytes - packets * self.headers)
-        return payload * (self.payload + self.headers + ETHERNET_HEADER) / self.payload
+        return payload * self.frame / self.payload
 
     @property
     def goodput(self) -> float:
         """The share of Ethernet bytes that is payload."""
-        return self.payload / (self.payload + self.headers + ETHERNET_HEADER)
+        return self.payload / self.frame
 
 
 def tcp_framing(*, mtu: int = 1500, family: int = 4) -> Framing:

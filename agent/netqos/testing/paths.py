@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from netqos.testing import networks
 from netqos.testing.hostpod import HostPod
 from netqos.testing.namespaces import Namespace
 from netqos.testing.nat import node_port
 from netqos.testing.netns import Rig
-from netqos.testing.networks import NODE, OUTSIDE
+from netqos.testing.networks import NODE, OUTSIDE, REMOTE_POD
 from netqos.testing.wiring import first_addresses, second_addresses
 
 Place = Namespace | HostPod
@@ -42,6 +43,19 @@ class Path:
     def family(self) -> int:
         """4 or 6."""
         return 6 if ":" in self.target else 4
+
+    def back(self) -> Path:
+        """The same way from the peer to the pod's own address."""
+        return replace(
+            self, asker=self.answerer, answerer=self.asker, target=self.source, source="", asked_by_pod=False
+        )
+
+
+def entered(place: Place) -> contextlib.AbstractContextManager[None]:
+    """A place's namespace, for making a socket there; it would not be in the cgroup of a pod on the host's network."""
+    if isinstance(place, HostPod):
+        raise TypeError("a pod on the host's network makes its own sockets")
+    return place.entered()
 
 
 def outward(rig: Rig, name: str) -> tuple[Path, ...]:
@@ -90,7 +104,7 @@ def _outward(rig: Rig, name: str) -> Iterator[Path]:
             uplink=rig.uplinks[-1],
         )
     if rig.remote is not None:
-        yield from _over_tunnel(rig, place, rig.remote)
+        yield from _over_tunnel(rig, place, rig.remote, number)
     if rig.network.services:
         yield from _by_services(rig, place, number)
 
@@ -107,17 +121,18 @@ def _to_wire(rig: Rig, place: Place, source: str, family: int) -> Path:
     )
 
 
-def _over_tunnel(rig: Rig, place: Place, remote: Namespace) -> Iterator[Path]:
-    for target in (remote.address, remote.address6):
-        if target:
-            yield Path(
-                name=f"to {target} on the second node",
-                asker=place,
-                answerer=remote,
-                target=target,
-                uplink=rig.uplink,
-                overhead=networks.overlay_bytes(rig.network.families[0]),
-            )
+def _over_tunnel(rig: Rig, place: Place, remote: Namespace, number: int) -> Iterator[Path]:
+    for family in rig.network.families:
+        target = networks.REMOTE_PODS.host(REMOTE_POD, family)
+        yield Path(
+            name=f"to {target} on the second node",
+            asker=place,
+            answerer=remote,
+            source=networks.PODS.host(number, family),
+            target=target,
+            uplink=rig.uplink,
+            overhead=networks.overlay_bytes(rig.network.families[0]),
+        )
 
 
 def _by_services(rig: Rig, place: Place, number: int) -> Iterator[Path]:

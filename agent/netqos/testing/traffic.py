@@ -18,9 +18,8 @@ from typing import Protocol
 
 from netqos.model.levels import Direction
 from netqos.testing.meter import TCP, Framing, Source
-from netqos.testing.namespaces import Namespace
 from netqos.testing.netns import Rig
-from netqos.testing.paths import Place
+from netqos.testing.paths import Place, entered
 from netqos.testing.processes import Call, CommandFailed
 
 UDP_PAYLOAD = 1400
@@ -106,7 +105,7 @@ class Datagrams:
 class UdpFlood:
     """Datagrams at a steady rate, whatever becomes of them."""
 
-    def __init__(self, source: Namespace, place: tuple[str, int], datagrams: Datagrams) -> None:
+    def __init__(self, source: Place, place: tuple[str, int], datagrams: Datagrams) -> None:
         """Nothing is sent yet; `place` is the address and port to send to."""
         self._source = source
         self._place = place
@@ -165,15 +164,16 @@ class Traffic:
         self._flows.append(flow)
         return flow
 
-    def udp(self, pod: str, datagrams: Datagrams, *, towards_pod: bool = False) -> UdpFlood:
+    def udp(self, pod: str, datagrams: Datagrams, *, towards_pod: bool = False, family: int = 4) -> UdpFlood:
         """A flood from a pod to the wire, or from the wire to the pod, where a socket takes it and drops it."""
-        source, sink = self._rig.pod(pod), self._rig.wire
+        source: Place = self._rig.place(pod)
+        sink: Place = self._rig.wire
         if towards_pod:
             source, sink = sink, source
-        with sink.entered():
-            taker = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        place = (sink.address if family == 4 else sink.address6, next(self._ports))
+        with entered(sink):
+            taker = socket.socket(_family_of(place[0]), socket.SOCK_DGRAM)
         self._sinks.append(taker)
-        place = (sink.address, next(self._ports))
         taker.bind(place)
         flood = UdpFlood(source, place, datagrams)
         self._flows.append(flood)
@@ -207,10 +207,14 @@ def _wait_for_listener(server: subprocess.Popen[bytes], port: int) -> None:
     raise TimeoutError(f"nothing listens on port {port} after 5 s")
 
 
+def _family_of(address: str) -> socket.AddressFamily:
+    return socket.AF_INET6 if ":" in address else socket.AF_INET
+
+
 def _flood(place: tuple[str, int], datagrams: Datagrams) -> None:
     call_bits = (datagrams.payload + _UDP_HEADERS) * datagrams.segments * 8
     data = bytes(datagrams.payload * datagrams.segments)
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+    with socket.socket(_family_of(place[0]), socket.SOCK_DGRAM) as sender:
         if datagrams.segments > 1:
             sender.setsockopt(socket.IPPROTO_UDP, _UDP_SEGMENT, datagrams.payload)
         sender.connect(place)
