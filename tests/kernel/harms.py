@@ -1,0 +1,92 @@
+"""What somebody may do to each kind of object of ours, and which objects a repair may touch for it.
+
+One table for all trees: a line is a name, the commands, and patterns of the subjects that the repair's operations may
+have. `{up}` is the uplink, `{leaf}` the minor of a limited pod's leaf, `{pod}` that pod's address.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Harm:
+    """Commands, one a line, and the subjects (regular expressions) that are put right."""
+
+    commands: str
+    repairs: tuple[str, ...]
+
+    def lines(self, **names: str) -> list[list[str]]:
+        """The commands as lists of words."""
+        return [
+            ["nft", line.removeprefix("nft ")] if line.startswith("nft ") else line.split()
+            for line in self.commands.format(**names).splitlines()
+            if line
+        ]
+
+
+_LEAF = ("class 4e51:{leaf} on {up}", "queue of class 4e51:{leaf} on {up}", "queue .*4e51:{leaf} .*")
+_TABLE = ("table inet netqos",)
+_ELEMENTS = ("element .*",)
+
+TX_HARMS = {
+    "root deleted": Harm("tc qdisc del dev {up} root", ("root qdisc of {up}", ".* on {up}")),
+    "root replaced by a default kind": Harm(
+        "tc qdisc replace dev {up} root handle 9: pfifo_fast", ("root qdisc of {up}", ".* on {up}")
+    ),
+    "total changed": Harm(
+        "tc class change dev {up} parent 4e51: classid 4e51:1 htb rate 7mbit", ("class 4e51:1 on {up}",)
+    ),
+    "level changed": Harm(
+        "tc class change dev {up} parent 4e51:1 classid 4e51:12 htb rate 7mbit", ("class 4e51:12 on {up}",)
+    ),
+    "level L0 changed": Harm(
+        "tc class change dev {up} parent 4e51:1 classid 4e51:10 htb rate 7mbit ceil 9mbit",
+        ("class 4e51:10 on {up}",),
+    ),
+    "host leaf changed": Harm(
+        "tc class change dev {up} parent 4e51:10 classid 4e51:10f htb rate 8kbit", ("class 4e51:10f on {up}",)
+    ),
+    "leaf's limit changed": Harm(
+        "tc class change dev {up} parent 4e51:10 classid 4e51:{leaf} htb rate 5mbit ceil 5mbit",
+        ("class 4e51:{leaf} on {up}",),
+    ),
+    "leaf deleted": Harm("tc class del dev {up} classid 4e51:{leaf}", _LEAF),
+    "unknown leaf deleted": Harm(
+        "tc class del dev {up} classid 4e51:11f", ("class 4e51:11f on {up}", ".*queue.* 4e51:11f .*")
+    ),
+    "class of others": Harm(
+        "tc class add dev {up} parent 4e51:1 classid 4e51:99 htb rate 1mbit", (".*4e51:99.*",)
+    ),
+    "queue resized": Harm(
+        "tc qdisc change dev {up} parent 4e51:{leaf} bfifo limit 4k", (".*4e51:{leaf} .*",)
+    ),
+    "queue replaced": Harm(
+        "tc qdisc replace dev {up} parent 4e51:{leaf} pfifo limit 4", (".*4e51:{leaf} .*",)
+    ),
+    "queue deleted": Harm(
+        "tc qdisc replace dev {up} parent 4e51:{leaf} handle 77: pfifo\ntc qdisc del dev {up} parent 4e51:{leaf}",
+        (".*4e51:{leaf} .*",),
+    ),
+    "filter deleted": Harm("tc filter del dev {up} parent 4e51: protocol arp prio 1", ("filter .*",)),
+    "filters deleted": Harm("tc filter del dev {up} parent 4e51:", ("filter .*",)),
+    "filter of others": Harm(
+        "tc filter add dev {up} parent 4e51: protocol ip prio 50 u32 match u32 0 0 classid 4e51:12",
+        ("filter .*",),
+    ),
+    "element deleted": Harm("nft delete element inet netqos tx4 {{ {pod} }}", _ELEMENTS),
+    "element of others": Harm("nft add element inet netqos tx4 {{ 10.99.9.9 : 4e51:10f }}", _ELEMENTS),
+    "element moved": Harm(
+        "nft delete element inet netqos tx4 {{ {pod} }}\nnft add element inet netqos tx4 {{ {pod} : 4e51:11f }}",
+        _ELEMENTS,
+    ),
+    "map emptied": Harm("nft flush map inet netqos tx4", _ELEMENTS),
+    "rule of others": Harm("nft insert rule inet netqos output counter drop", _TABLE),
+    "chain emptied": Harm("nft flush chain inet netqos postrouting", _TABLE),
+    "chain deleted": Harm("nft flush chain inet netqos output\nnft delete chain inet netqos output", _TABLE),
+    "chain of others": Harm("nft add chain inet netqos x", _TABLE),
+    "policy changed": Harm("nft add chain inet netqos output {{ policy drop; }}", _TABLE),
+    "table switched off": Harm("nft add table inet netqos {{ flags dormant; }}", _TABLE),
+    "table deleted": Harm("nft delete table inet netqos", (*_TABLE, *_ELEMENTS)),
+    "ruleset flushed": Harm("nft flush ruleset", (*_TABLE, *_ELEMENTS)),
+}

@@ -1,0 +1,108 @@
+"""Anything of ours that somebody changes or removes is noticed by the audit, and only that is put right."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from netqos.model.levels import Level
+from netqos.testing import states
+from netqos.testing.daemon import Daemon, workload
+from netqos.testing.harness import converge
+from netqos.testing.netns import Rig
+from netqos.testing.states import M
+from netqos_tc.spec import ElementKey, ElementMap, ElementSpec
+from tests.kernel.harms import TX_HARMS
+from tests.kernel.tchost import UPLINK, UplinkHost
+
+pytestmark = pytest.mark.kernel("veth", "htb", "u32", "nft", "nft-fib", "nft-socket")
+
+POD = "10.88.0.10"
+DESIRED = states.node(
+    (
+        states.pod("prod/web", Level.L0, addresses=(POD, "fd00:88::10"), tx_bps=80 * M, cgroup=None),
+        states.pod("prod/db", Level.L1, addresses=("10.88.0.11",), cgroup=None),
+        states.pod("batch/crunch", Level.L2, addresses=("10.88.0.12",), cgroup=None),
+    ),
+    uplinks=(UPLINK,),
+)
+
+
+@pytest.fixture(scope="module")
+def host() -> Iterator[UplinkHost]:
+    made = UplinkHost()
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize("name", TX_HARMS)
+async def test_each_harm_is_noticed_and_only_what_it_did_is_put_right(host: UplinkHost, name: str) -> None:
+    backend = host.backend()
+    await converge(backend, DESIRED)
+    before = (await backend.observe()).ours
+    element = before[ElementKey(ElementMap.TX4, POD)]
+    assert isinstance(element, ElementSpec)
+    names = {"up": UPLINK.name, "leaf": f"{element.minor:x}", "pod": POD}
+    assert await backend.is_untouched()
+    harm = TX_HARMS[name]
+    for line in harm.lines(**names):
+        host.namespace.run(line)
+    assert not await backend.is_untouched()
+    plan = await converge(backend, DESIRED)
+    allowed = [pattern.format(**names) for pattern in harm.repairs]
+    strange = [
+        one.subject
+        for one in plan.operations
+        if not any(re.fullmatch(pattern, one.subject) for pattern in allowed)
+    ]
+    assert strange == []
+    assert host.comparable((await backend.observe()).ours) == host.comparable(before)
+    assert not backend.plan(DESIRED, await backend.observe())
+    await backend.close()
+
+
+def test_a_daemon_mends_them_all_one_after_the_other_within_a_second_each() -> None:
+    """All by one daemon; each harm is another object's, so none is held back."""
+    with Rig(pods=("web", "batch")) as rig:
+        web = workload(rig, "web", Level.L0, limits={"egress": "30M"})
+        document = {
+            "node": {"bandwidth": {"tx": "200M", "rx": "150M"}},
+            "policy": {"enable": True},
+            "workloads": [web, workload(rig, "batch", Level.L2)],
+        }
+        daemon = Daemon(rig, document)
+        daemon.start()
+        took = [_mended(rig, daemon, name) for name in ("level changed", "leaf deleted", "element deleted")]
+        took += [_mended(rig, daemon, name) for name in ("filter deleted", "chain emptied", "queue replaced")]
+        daemon.stop()
+    assert max(took) < 2, "the audit runs every 0.4 s; the rest is for a busy machine"
+    assert sorted(took)[len(took) // 2] < 1
+
+
+def _mended(rig: Rig, daemon: Daemon, name: str) -> float:
+    """How long it takes until everything is as before."""
+    before = _listed(rig)
+    elements = rig.node.run(["nft", "list", "map", "inet", "netqos", "tx4"]).stdout
+    address = rig.pod("web").address
+    (leaf,) = re.findall(rf"{re.escape(address)} .*?: 4e51:(\w+)", elements)
+    for line in TX_HARMS[name].lines(up=rig.uplink, leaf=leaf, pod=address):
+        rig.node.run(line)
+    began_s = time.monotonic()
+    while _listed(rig) != before and time.monotonic() - began_s < 5:
+        time.sleep(0.03)
+    daemon.check()
+    return time.monotonic() - began_s
+
+
+def _listed(rig: Rig) -> list[str]:
+    classes = rig.node.run(["tc", "class", "show", "dev", rig.uplink]).stdout
+    others = rig.node.run(["tc", "filter", "show", "dev", rig.uplink, "parent", "4e51:"]).stdout
+    queues = rig.node.run(["tc", "qdisc", "show", "dev", rig.uplink]).stdout
+    table = rig.node.run(["nft", "-s", "list", "ruleset"]).stdout
+    kept = [line for line in classes.splitlines() if not line.startswith("class htb 4e51:10 ")]
+    lines = [re.sub(r"(bfifo|leaf) \w+:", r"\1", line) for line in (*kept, *queues.splitlines())]
+    filters = [re.sub(r"fh \S+|key ht \S+", "", line) for line in others.splitlines()]
+    return sorted([*lines, *filters, *table.splitlines()])
