@@ -9,20 +9,33 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from netqos.model.desired import Band
-from netqos.model.levels import Level, PerLevel
+from netqos.model.levels import Direction, Level, PerLevel
 from netqos.testing.netns import Rig
 
 _MTU = 1514
 _GSO = 65536
 _CLASS = {Level.L0: 0x10, Level.L1: 0x11, Level.L2: 0x12}
-_HOST, _UNKNOWN, _CONTROL = 0x20, 0x21, 0x22
+_HOST, _UNKNOWN, _CONTROL, _LOCAL = 0x20, 0x21, 0x22, 0x23
 _FIRST_POD = 0x1000
+_IFB = "static-ifb"
+_HERE = "DEVICE"
+_UNLIMITED_BPS = 100_000_000_000
 
 
-def install_static(rig: Rig, levels: Mapping[str, Level], *, total_bps: int, bands: PerLevel[Band]) -> None:
-    """Build HTB on the uplink and its nft table in the node's namespace."""
+def install_static(
+    rig: Rig,
+    levels: Mapping[str, Level],
+    *,
+    total_bps: int,
+    bands: PerLevel[Band],
+    direction: Direction = Direction.TX,
+) -> None:
+    """Build HTB for one direction, and its nft table, in the node's namespace."""
+    device = _device(rig, direction)
+    is_out = direction is Direction.TX
+    default = f"{_UNKNOWN:x}" if is_out else f"{_LOCAL:x}"
     lines = [
-        f"qdisc add dev {rig.uplink} root handle 1: htb default {_UNKNOWN:x}",
+        f"qdisc add dev {device} root handle 1: htb default {default}",
         _class("1:", 1, total_bps, total_bps, burst=_inner_burst(total_bps)),
     ]
     for level in Level:
@@ -30,29 +43,58 @@ def install_static(rig: Rig, levels: Mapping[str, Level], *, total_bps: int, ban
         rate, ceiling = max(band.guarantee_bps, 8000), band.ceiling_bps
         lines.append(_class("1:1", _CLASS[level], rate, ceiling, burst=_inner_burst(ceiling)))
     m0 = bands.l0.guarantee_bps
-    lines += _leaf(Level.L0, _HOST, bands.l0, rate=max(m0 // 50, 2_000_000), quantum=60_000)
+    if is_out:
+        lines += _leaf(Level.L0, _HOST, bands.l0, rate=max(m0 // 50, 2_000_000), quantum=60_000)
+        lines += _leaf(Level.L0, _CONTROL, bands.l0, rate=1_000_000)
+    else:
+        lines.append(_class("1:", _LOCAL, _UNLIMITED_BPS, _UNLIMITED_BPS, burst=_inner_burst(_UNLIMITED_BPS)))
     lines += _leaf(Level.L1, _UNKNOWN, bands.l1, rate=_leaf_rate(Level.L1, bands.l1))
-    lines += _leaf(Level.L0, _CONTROL, bands.l0, rate=1_000_000)
     for number, (_, level) in enumerate(levels.items()):
         lines += _leaf(level, _FIRST_POD + number, bands[level], rate=_leaf_rate(level, bands[level]))
-    rig.node.run(["tc", "-batch", "-"], text="\n".join(lines) + "\n")
-    rig.node.run(["nft", "-f", "-"], text=_ruleset(rig, levels))
+    _batch(rig, device, lines)
+    rig.node.run(["nft", "-f", "-"], text=_ruleset(rig, levels, direction))
 
 
-def install_plain(rig: Rig, *, total_bps: int) -> None:
+def install_plain(rig: Rig, *, total_bps: int, direction: Direction = Direction.TX) -> None:
     """The same bottleneck with one first-in-first-out queue for everybody: a node without network QoS."""
+    device = _device(rig, direction)
     lines = [
-        f"qdisc add dev {rig.uplink} root handle 1: htb default 1",
+        f"qdisc add dev {device} root handle 1: htb default 1",
         _class("1:", 1, total_bps, total_bps, burst=_inner_burst(total_bps)),
-        f"qdisc add dev {rig.uplink} parent 1:1 handle 2: pfifo limit 1000",
+        f"qdisc add dev {device} parent 1:1 handle 2: pfifo limit 1000",
     ]
-    rig.node.run(["tc", "-batch", "-"], text="\n".join(lines) + "\n")
+    _batch(rig, device, lines)
 
 
 def uninstall(rig: Rig) -> None:
     """Take either of them away again."""
     rig.node.run(["tc", "qdisc", "del", "dev", rig.uplink, "root"], check=False)
     rig.node.run(["nft", "delete", "table", "inet", "static"], check=False)
+    for pod in rig.pods.values():
+        rig.node.run(["tc", "qdisc", "del", "dev", pod.link, "clsact"], check=False)
+    rig.node.run(["ip", "link", "del", _IFB], check=False)
+
+
+def _device(rig: Rig, direction: Direction) -> str:
+    """The device whose root holds a direction: the uplink, or an IFB to which every pod's device is redirected."""
+    if direction is Direction.TX:
+        return rig.uplink
+    rig.node.run(["ip", "link", "add", _IFB, "type", "ifb"])
+    rig.node.run(["ip", "link", "set", _IFB, "txqueuelen", "1000", "up"])
+    lines = []
+    for pod in rig.pods.values():
+        redirect = f"u32 match u32 0 0 action mirred egress redirect dev {_IFB}"
+        lines += [
+            f"qdisc add dev {pod.link} clsact",
+            f"filter add dev {pod.link} egress protocol all prio 1 {redirect}",
+        ]
+    rig.node.run(["tc", "-batch", "-"], text="\n".join(lines) + "\n")
+    return _IFB
+
+
+def _batch(rig: Rig, device: str, lines: list[str]) -> None:
+    text = "\n".join(line.replace(_HERE, device) for line in lines)
+    rig.node.run(["tc", "-batch", "-"], text=text + "\n")
 
 
 def static_class(number: int) -> str:
@@ -78,34 +120,37 @@ def _leaf(level: Level, minor: int, band: Band, *, rate: int, quantum: int = 15_
     words = _class(f"1:{_CLASS[level]:x}", minor, rate, band.ceiling_bps, burst=burst)
     return [
         f"{words} prio {level.value} quantum {quantum}",
-        f"qdisc add dev up0 parent 1:{minor:x} handle {minor:x}: bfifo limit {limit}",
+        f"qdisc add dev {_HERE} parent 1:{minor:x} handle {minor:x}: bfifo limit {limit}",
     ]
 
 
 def _class(parent: str, minor: int, rate: int, ceiling: int, *, burst: int) -> str:
     cburst = max(2 * _MTU, min(ceiling // 8 // 200, _GSO))
     return (
-        f"class add dev up0 parent {parent} classid 1:{minor:x} htb "
+        f"class add dev {_HERE} parent {parent} classid 1:{minor:x} htb "
         f"rate {rate}bit ceil {ceiling}bit burst {burst} cburst {cburst}"
     )
 
 
-def _ruleset(rig: Rig, levels: Mapping[str, Level]) -> str:
+def _ruleset(rig: Rig, levels: Mapping[str, Level], direction: Direction) -> str:
     def elements(family: int) -> str:
         pods = [rig.pod(name) for name in levels]
         addresses = [pod.address if family == 4 else pod.address6 for pod in pods]
         return ", ".join(f"{address} : {static_class(number)}" for number, address in enumerate(addresses))
 
+    is_out = direction is Direction.TX
+    side, others = ("saddr", "!=") if is_out else ("daddr", "==")
+    host = f"fib saddr type local meta priority set 1:{_HOST:x}" if is_out else ""
     return f"""
 table inet static {{
-    map tx4 {{ type ipv4_addr : classid; elements = {{ {elements(4)} }}; }}
-    map tx6 {{ type ipv6_addr : classid; elements = {{ {elements(6)} }}; }}
+    map pods4 {{ type ipv4_addr : classid; elements = {{ {elements(4)} }}; }}
+    map pods6 {{ type ipv6_addr : classid; elements = {{ {elements(6)} }}; }}
     chain post {{
         type filter hook postrouting priority mangle; policy accept;
-        oifname != "{rig.uplink}" accept
-        meta priority set ip saddr map @tx4 accept
-        meta priority set ip6 saddr map @tx6 accept
-        fib saddr type local meta priority set 1:{_HOST:x}
+        oifname {others} "{rig.uplink}" accept
+        meta priority set ip {side} map @pods4 accept
+        meta priority set ip6 {side} map @pods6 accept
+        {host}
     }}
 }}
 """

@@ -1,4 +1,4 @@
-"""One greedy TCP flow in each level: the traffic behind the figures for guarantees, use of the link and onsets."""
+"""One greedy TCP flow in each level, in one direction: the traffic behind guarantees, use of the link and onsets."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 
-from netqos.model.levels import Level
+from netqos.model.levels import Direction, Level
 from netqos.testing.analysis import Series, settled_after_s, summarize
 from netqos.testing.meter import Meter, Source
 from netqos.testing.netns import Rig
-from netqos.testing.traffic import Traffic
-from tests.bench.shapers import SHAPERS, Case
+from netqos.testing.traffic import TcpFlow, Traffic, arriving
+from tests.bench.shapers import SHAPERS, Case, M
 
 PODS = {"web": Level.L0, "api": Level.L1, "batch": Level.L2}
 _BEFORE_S, _SETTLE_S, _MEASURE_S = 1.0, 1.0, 4.0
@@ -20,6 +20,31 @@ _ONSET_S, _PAUSE_S = 2.0, 0.7
 _FINE_S, _STEP_S = 0.02, 0.05
 _DATA_BYTES = 10_000
 """More than a connection's first handshake: data has begun to arrive."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Link:
+    """One direction of the rig's uplink, and its total."""
+
+    direction: Direction
+    name: str
+    total_bps: int
+
+    @property
+    def case(self) -> Case:
+        """What is shaped on it."""
+        return Case(total_bps=self.total_bps, pods=PODS, direction=self.direction)
+
+    def __str__(self) -> str:
+        """As a figure names it."""
+        return f"{self.direction.pod_word} {self.name}"
+
+
+LINKS = tuple(
+    Link(direction=direction, name=name, total_bps=total_bps)
+    for direction in Direction
+    for name, total_bps in (("200M", 200 * M), ("2G", 2000 * M))
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,12 +58,12 @@ class Contended:
 
 
 @cache
-def contended(shaper: str, total_bps: int, congestion: str, run: int) -> Contended:
+def contended(shaper: str, link: Link, congestion: str, run: int) -> Contended:
     """Let L1 and L2 run, let L0 join, and look at what follows its first second. Cached: benches share runs."""
     del run  # it only tells one run from another in the cache
-    case = Case(total_bps=total_bps, pods=PODS)
+    case = link.case
     with Rig(pods=tuple(PODS)) as rig, SHAPERS[shaper](rig, case):
-        series, joined_s = _join(rig, congestion)
+        series, joined_s = _join(rig, congestion, link.direction)
     shares = {name: case.bands[level].guarantee_bps for name, level in PODS.items()}
     judged = series.between(joined_s + _SETTLE_S, joined_s + _SETTLE_S + _MEASURE_S)
     found = {name: summarize(judged, name) for name in PODS}
@@ -46,15 +71,15 @@ def contended(shaper: str, total_bps: int, congestion: str, run: int) -> Contend
     return Contended(
         worst={level: found[name].worst_bps / shares[name] for name, level in PODS.items()},
         mean={level: found[name].mean_bps / shares[name] for name, level in PODS.items()},
-        used=total.mean_bps / total_bps,
-        best_total=total.best_bps / total_bps,
+        used=total.mean_bps / link.total_bps,
+        best_total=total.best_bps / link.total_bps,
     )
 
 
-def _join(rig: Rig, congestion: str) -> tuple[Series, float]:
+def _join(rig: Rig, congestion: str, direction: Direction) -> tuple[Series, float]:
     traffic = Traffic(rig)
-    flows = {name: traffic.tcp(name, congestion=congestion) for name in PODS}
-    with Meter(rig.wire, sources(rig)) as meter:
+    flows = {name: greedy(traffic, name, congestion, direction) for name in PODS}
+    with Meter(rig.wire, sources(rig, direction)) as meter:
         flows["api"].start()
         flows["batch"].start()
         time.sleep(_BEFORE_S)
@@ -68,35 +93,40 @@ def _join(rig: Rig, congestion: str) -> tuple[Series, float]:
     return series, joined_s
 
 
-def sources(rig: Rig) -> dict[str, Source]:
+def sources(rig: Rig, direction: Direction = Direction.TX) -> dict[str, Source]:
     """What the meter counts: the pods of the rig by name."""
-    return {name: Source(address=pod.address) for name, pod in rig.pods.items()}
+    return {name: arriving(rig, name, direction) for name in rig.pods}
 
 
-def onsets(shaper: str, total_bps: int, congestion: str, count: int) -> list[float]:
+def greedy(traffic: Traffic, name: str, congestion: str, direction: Direction) -> TcpFlow:
+    """A greedy flow of one pod in one direction."""
+    return traffic.tcp(name, congestion=congestion, towards_pod=direction is Direction.RX)
+
+
+def onsets(shaper: str, link: Link, congestion: str, count: int) -> list[float]:
     """Seconds from L0's first data until all levels stay within 10 percent, for `count` joins; inf where never."""
-    case = Case(total_bps=total_bps, pods=PODS)
+    case = link.case
     shares = {name: float(case.bands[level].guarantee_bps) for name, level in PODS.items()}
     found = []
     with Rig(pods=tuple(PODS)) as rig, SHAPERS[shaper](rig, case):
         traffic = Traffic(rig)
-        traffic.tcp("api", congestion=congestion).start()
-        traffic.tcp("batch", congestion=congestion).start()
+        for name in ("api", "batch"):
+            greedy(traffic, name, congestion, link.direction).start()
         time.sleep(_BEFORE_S)
         for _ in range(count):
-            found.append(_onset(rig, traffic, congestion, shares))
+            joining = greedy(traffic, "web", congestion, link.direction)
+            with Meter(rig.wire, sources(rig, link.direction), interval_s=_FINE_S) as meter:
+                found.append(_onset(joining, meter, shares))
             time.sleep(_PAUSE_S)
         traffic.stop()
     return found
 
 
-def _onset(rig: Rig, traffic: Traffic, congestion: str, shares: Mapping[str, float]) -> float:
-    flow = traffic.tcp("web", congestion=congestion)
-    with Meter(rig.wire, sources(rig), interval_s=_FINE_S) as meter:
-        flow.start()
-        time.sleep(_ONSET_S + 0.2)
-        series = meter.stop()
-    flow.stop()
+def _onset(joining: TcpFlow, meter: Meter, shares: Mapping[str, float]) -> float:
+    joining.start()
+    time.sleep(_ONSET_S + 0.2)
+    series = meter.stop()
+    joining.stop()
     start_s = arrival_s(series, "web")
     settled = settled_after_s(series, shares, start_s=start_s, end_s=start_s + _ONSET_S, step_s=_STEP_S)
     return float("inf") if settled is None else settled

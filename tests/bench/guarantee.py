@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from netqos.model.levels import Level
 from netqos.testing.analysis import median
-from tests.bench.contention import Contended, contended, onsets
+from tests.bench.contention import LINKS, Contended, Link, contended, onsets
 from tests.bench.figures import Figure, at_least, at_most, number
 from tests.bench.options import Options, congestions, say
-from tests.bench.shapers import M
 
-TOTALS = {"200M": 200 * M, "2G": 2000 * M}
 _KEPT = {"cubic": 98.0, "bbr": 96.0}
 _BY_HAND = "static HTB"
 
@@ -17,18 +15,18 @@ _BY_HAND = "static HTB"
 def guarantee(options: Options) -> list[Figure]:
     """The worst second of the level that got least of its guarantee, in percent of it."""
     figures = []
-    for name, total_bps in TOTALS.items():
+    for link in LINKS:
         for congestion in congestions():
-            found = _runs("netqosd", total_bps, congestion, options.runs)
+            found = _runs("netqosd", link, congestion, options.runs)
             by_level = ", ".join(f"{level.name} {number(_worst(found, level))}" for level in Level)
             figures.append(
                 Figure(
                     bench="guarantee",
-                    what=f"{congestion} {name}: worst second",
+                    what=f"{link}, {congestion}: worst second",
                     unit="%",
                     runs=_least(found),
                     target=at_least(_KEPT[congestion]),
-                    baseline=_least(_runs(_BY_HAND, total_bps, congestion, 1)),
+                    baseline=_least(_runs(_BY_HAND, link, congestion, 1)),
                     baseline_name=_BY_HAND,
                     note=by_level,
                 )
@@ -41,14 +39,14 @@ def used(options: Options) -> list[Figure]:
     return [
         Figure(
             bench="used",
-            what=f"{congestion} {name}: link used",
+            what=f"{link}, {congestion}: link used",
             unit="%",
-            runs=tuple(one.used * 100 for one in _runs("netqosd", total_bps, congestion, options.runs)),
+            runs=tuple(one.used * 100 for one in _runs("netqosd", link, congestion, options.runs)),
             target=at_least(98),
-            baseline=tuple(one.used * 100 for one in _runs(_BY_HAND, total_bps, congestion, 1)),
+            baseline=tuple(one.used * 100 for one in _runs(_BY_HAND, link, congestion, 1)),
             baseline_name=_BY_HAND,
         )
-        for name, total_bps in TOTALS.items()
+        for link in LINKS
         for congestion in congestions()
     ]
 
@@ -56,14 +54,12 @@ def used(options: Options) -> list[Figure]:
 def onset(options: Options) -> list[Figure]:
     """From L0's first data until every level stays within 10 percent of its promise."""
     figures = []
-    for name, total_bps in TOTALS.items():
+    for link in LINKS:
         for congestion in congestions():
-            say(f"onset: {options.onsets} times {congestion} at {name}")
-            found = [1000 * one for one in onsets("netqosd", total_bps, congestion, options.onsets)]
-            by_hand = [
-                1000 * one for one in onsets(_BY_HAND, total_bps, congestion, max(1, options.onsets // 2))
-            ]
-            what = f"{congestion} {name}"
+            say(f"onset: {options.onsets} times {link}, {congestion}")
+            found = [1000 * one for one in onsets("netqosd", link, congestion, options.onsets)]
+            by_hand = [1000 * one for one in onsets(_BY_HAND, link, congestion, max(1, options.onsets // 2))]
+            what = f"{link}, {congestion}"
             figures += [
                 Figure(
                     bench="onset",
@@ -85,9 +81,9 @@ def onset(options: Options) -> list[Figure]:
     return figures
 
 
-def _runs(shaper: str, total_bps: int, congestion: str, runs: int) -> list[Contended]:
-    say(f"contention: {runs} times {shaper}, {congestion}, {total_bps // M}M")
-    return [contended(shaper, total_bps, congestion, run) for run in range(runs)]
+def _runs(shaper: str, link: Link, congestion: str, runs: int) -> list[Contended]:
+    say(f"contention: {runs} times {shaper}, {link}, {congestion}")
+    return [contended(shaper, link, congestion, run) for run in range(runs)]
 
 
 def _least(found: list[Contended]) -> tuple[float, ...]:

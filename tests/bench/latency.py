@@ -6,8 +6,9 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from itertools import product
 
-from netqos.model.levels import Level
+from netqos.model.levels import Direction, Level
 from netqos.testing.analysis import median
 from netqos.testing.netns import Rig
 from netqos.testing.probes import Delays, start_echo
@@ -25,48 +26,52 @@ Load = Callable[[Traffic, Case], None]
 
 
 def latency_l0(options: Options) -> list[Figure]:
-    """While another L0 workload, L1 and L2 send all they can."""
+    """While another L0 workload, L1 and L2 send, or are sent, all they can."""
     figures = []
-    for name, total_bps in _TOTALS.items():
-        for congestion in congestions():
-            say(f"latency-l0: {congestion} at {name}")
-            asked = _Question(
-                bench="latency-l0",
-                what=f"{congestion} {name}",
-                total_bps=total_bps,
-                load=partial(_greedy, congestion),
-                claimed_ms=1,
-            )
-            figures.append(_figure(asked, options))
-    return figures
-
-
-def latency_flood(options: Options) -> list[Figure]:
-    """While L2 sends twice the total as UDP."""
-    figures = []
-    for name in ("200M", "600M"):
-        say(f"latency-flood: {name}")
+    for direction, (name, total_bps), congestion in product(Direction, _TOTALS.items(), congestions()):
+        say(f"latency-l0: {direction.pod_word}, {congestion} at {name}")
         asked = _Question(
-            bench="latency-flood", what=f"UDP, {name}", total_bps=_TOTALS[name], load=_flood, claimed_ms=0.5
+            bench="latency-l0",
+            what=f"{direction.pod_word} {name}, {congestion}",
+            case=Case(total_bps=total_bps, pods=_PODS, direction=direction),
+            load=partial(_greedy, congestion),
+            claimed_ms=1,
         )
         figures.append(_figure(asked, options))
     return figures
 
 
-def _greedy(congestion: str, traffic: Traffic, _case: Case) -> None:
+def latency_flood(options: Options) -> list[Figure]:
+    """While L2 sends, or is sent, twice the total as UDP."""
+    figures = []
+    for direction, name in product(Direction, ("200M", "600M")):
+        say(f"latency-flood: {direction.pod_word}, {name}")
+        asked = _Question(
+            bench="latency-flood",
+            what=f"{direction.pod_word} {name}, UDP",
+            case=Case(total_bps=_TOTALS[name], pods=_PODS, direction=direction),
+            load=_flood,
+            claimed_ms=0.5,
+        )
+        figures.append(_figure(asked, options))
+    return figures
+
+
+def _greedy(congestion: str, traffic: Traffic, case: Case) -> None:
     for pod in ("web", "api", "batch"):
-        traffic.tcp(pod, congestion=congestion).start()
+        traffic.tcp(pod, congestion=congestion, towards_pod=case.direction is Direction.RX).start()
 
 
 def _flood(traffic: Traffic, case: Case) -> None:
-    traffic.udp("batch", Datagrams(rate_bps=2 * case.total_bps, segments=4)).start()
+    datagrams = Datagrams(rate_bps=2 * case.total_bps, segments=4)
+    traffic.udp("batch", datagrams, towards_pod=case.direction is Direction.RX).start()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Question:
     bench: str
     what: str
-    total_bps: int
+    case: Case
     load: Load
     claimed_ms: float
 
@@ -89,10 +94,10 @@ def _figure(asked: _Question, options: Options) -> Figure:
 
 
 def _measure(shaper: str, asked: _Question) -> Delays:
-    case = Case(total_bps=asked.total_bps, pods=_PODS)
-    with Rig(pods=tuple(_PODS)) as rig, SHAPERS[shaper](rig, case):
+    """A request and its answer cross the measured direction once, the other, which is idle, once."""
+    with Rig(pods=tuple(_PODS)) as rig, SHAPERS[shaper](rig, asked.case):
         traffic = Traffic(rig)
-        asked.load(traffic, case)
+        asked.load(traffic, asked.case)
         time.sleep(1)
         delays = start_echo(rig.pod("lookup"), rig.wire.address, count=_REQUESTS).result()
         traffic.stop()

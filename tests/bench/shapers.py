@@ -1,4 +1,4 @@
-"""Who shapes the rig's uplink in a measurement: the daemon, the same tree by hand, or one plain queue."""
+"""Who shapes the rig's traffic in a measurement: the daemon, the same tree by hand, or one plain queue."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 
 from netqos.model.desired import Band
-from netqos.model.levels import Level, PerLevel
+from netqos.model.levels import Direction, Level, PerLevel
 from netqos.testing.daemon import Daemon, Document, workload
 from netqos.testing.netns import Rig
 from tests.bench import baseline
@@ -18,10 +18,14 @@ M = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """What is measured: a total, its levels, and the pods with their levels."""
+    """What is measured: a direction with its total and levels, and the pods with their levels.
+
+    The other direction has more, and the usual levels: figures of one that were really the other's would be wrong.
+    """
 
     total_bps: int
     pods: Mapping[str, Level]
+    direction: Direction = Direction.TX
     ceilings_bps: Mapping[Level, int] = field(default_factory=dict)
     limits_bps: Mapping[str, int] = field(default_factory=dict)
 
@@ -39,18 +43,20 @@ class Case:
 
     def config(self, rig: Rig, *, backends: Sequence[str] = ("tc",)) -> Document:
         """The daemon's configuration for it."""
-        bands = self.bands
+        bands, way = self.bands, self.direction.value
         levels = {
             level.name.lower(): {
-                "txMin": str(bands[level].guarantee_bps),
-                "txMax": str(bands[level].ceiling_bps),
+                f"{way}Min": str(bands[level].guarantee_bps),
+                f"{way}Max": str(bands[level].ceiling_bps),
             }
             for level in (Level.L1, Level.L2)
         }
+        totals = {
+            one.value: self.total_bps if one is self.direction else self.total_bps * 5 // 4
+            for one in Direction
+        }
         return {
-            "node": {
-                "bandwidth": {"tx": str(self.total_bps), "rx": str(self.total_bps)},
-            },
+            "node": {"bandwidth": {name: str(total) for name, total in totals.items()}},
             "policy": {"enable": True, "levels": levels},
             "workloads": [self._workload(rig, name, level) for name, level in self.pods.items()],
             "backends": list(backends),
@@ -58,7 +64,7 @@ class Case:
 
     def _workload(self, rig: Rig, name: str, level: Level) -> Document:
         limit = self.limits_bps.get(name)
-        more = {} if limit is None else {"limits": {"egress": str(limit)}}
+        more = {} if limit is None else {"limits": {self.direction.pod_word: str(limit)}}
         return workload(rig, name, level, **more)
 
 
@@ -87,14 +93,16 @@ def running_daemon(rig: Rig, case: Case, *, backends: Sequence[str] = ("tc",)) -
 @contextmanager
 def static_tree(rig: Rig, case: Case) -> Iterator[None]:
     """HTB and nft by hand, with nobody behind them."""
-    baseline.install_static(rig, case.pods, total_bps=case.total_bps, bands=case.bands)
+    baseline.install_static(
+        rig, case.pods, total_bps=case.total_bps, bands=case.bands, direction=case.direction
+    )
     yield
 
 
 @contextmanager
 def plain_queue(rig: Rig, case: Case) -> Iterator[None]:
     """The same bottleneck without levels."""
-    baseline.install_plain(rig, total_bps=case.total_bps)
+    baseline.install_plain(rig, total_bps=case.total_bps, direction=case.direction)
     yield
 
 
