@@ -27,6 +27,7 @@ from tests.bench.guarantee import guarantee, onset, used
 from tests.bench.kubefaults import kube_outage, kube_quiet, kube_reconnects
 from tests.bench.kubelatency import kube_latency
 from tests.bench.latency import latency_flood, latency_l0
+from tests.bench.linkstorm import link_storm
 from tests.bench.options import Options, say
 from tests.bench.reachable import node_reachable
 from tests.bench.restart import kill9, second_start
@@ -40,6 +41,7 @@ BENCHES: Mapping[str, Callable[[Options], list[Figure]]] = {
     "latency-flood": latency_flood,
     "node-reachable": node_reachable,
     "loop-cost": loop_cost,
+    "link-storm": link_storm,
     "memory": memory,
     "second-start": second_start,
     "kill9": kill9,

@@ -73,10 +73,10 @@ def _late(what: str, cost: _Cost, *, claimed: float | None = None) -> Figure:
 
 
 def _watch(daemon: Daemon) -> _Cost:
-    before_s, ticks = _cpu_s(daemon.pid), _loop(daemon)["ticks"]
+    before_s, ticks = cpu_s(daemon.pid), _loop(daemon)["ticks"]
     start_s = time.monotonic()
     time.sleep(_WATCH_S)
-    after_s, elapsed_s = _cpu_s(daemon.pid), time.monotonic() - start_s
+    after_s, elapsed_s = cpu_s(daemon.pid), time.monotonic() - start_s
     loop = _loop(daemon)
     return _Cost(
         percent=100 * (after_s - before_s) / elapsed_s,
@@ -90,7 +90,8 @@ def _loop(daemon: Daemon) -> Mapping[str, float]:
     return loop
 
 
-def _cpu_s(pid: int) -> float:
+def cpu_s(pid: int) -> float:
+    """The processor time that a process has taken."""
     fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / _TICKS_A_SECOND
 

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
 import resource
+import socket
 import sys
+import time
 import tracemalloc
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import cast
 
 import pytest
 from pyroute2 import IPRoute
 
+from netqos.host.clock import SystemClock
 from netqos.host.links import RECHECK_S, Configured, LinkReport, Links, ethtool_speed
 from netqos.host.rtnetlink import Requests
 from netqos.model.ids import IfName
 from netqos.model.levels import PerDirection
-from netqos.settings.values import ConfiguredUplink
+from netqos.runtime.inputs import GAP_S, HostFacts
+from netqos.runtime.reconciler import World
+from netqos.settings.values import ConfiguredUplink, Settings
 from netqos.testing.namespaces import Namespace
 from netqos.testing.processes import run_tool
 
@@ -281,6 +288,41 @@ def test_a_burst_of_events_that_overruns_the_socket_loses_nothing(make_node: Cal
     node.ip("route replace default via 198.18.1.1")
     node.ip("".join(f"link set far1 mtu {1300 + number % 2}\n" for number in range(2000)))
     assert names(node.read()) == ["up1"]
+
+
+def test_where_the_kernel_says_that_events_were_lost_everything_is_read_anew(
+    make_node: Callable[[str], Node],
+) -> None:
+    """The one event that matters finds no room behind a few that do not."""
+    node = make_node(PAIR + "route add default via 198.18.0.1")
+    assert names(node.read()) == ["up0"]
+    node.links._events._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1)
+    node.ip("".join(f"link set far1 mtu {1300 + number % 2}\n" for number in range(50)))
+    node.ip("route replace default via 198.18.1.1")
+    assert node.links.has_news()
+    assert names(node.read()) == ["up1"]
+
+
+async def test_a_storm_of_events_is_looked_at_twenty_times_a_second(
+    make_node: Callable[[str], Node], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node, looks = make_node(PAIR + "route add default via 198.18.0.1"), 0
+
+    def look(_self: HostFacts, _world: object) -> None:
+        nonlocal looks
+        looks += 1
+
+    monkeypatch.setattr(HostFacts, "look", look)
+    with node.namespace.entered():
+        facts = HostFacts("node", Settings(), SystemClock())
+    look_again = asyncio.Event()
+    task = asyncio.create_task(facts.follow(cast("World", None), look_again))
+    end_s = time.monotonic() + 0.5
+    while time.monotonic() < end_s:
+        look_again.set()
+        await asyncio.sleep(0.001)
+    task.cancel()
+    assert 2 <= looks <= 0.5 / GAP_S + 2
 
 
 def test_what_nobody_told_is_found_by_the_slow_look(make_node: Callable[[str], Node]) -> None:

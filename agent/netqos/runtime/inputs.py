@@ -21,6 +21,9 @@ from netqos.settings.values import Settings
 LOOK_S = 1.0
 """How often links and cgroups are looked at without an event."""
 
+GAP_S = 0.05
+"""The least time between two looks, so that a storm of events costs no more than twenty looks a second."""
+
 
 class HostFacts:
     """Keeps the node's facts and the workloads current."""
@@ -65,9 +68,11 @@ class HostFacts:
             try:
                 while True:
                     self.look(world)
+                    looked_s = self._clock.monotonic()
                     with suppress(TimeoutError):
                         async with asyncio.timeout(LOOK_S):
                             await look_again.wait()
+                    await asyncio.sleep(looked_s + GAP_S - self._clock.monotonic())
                     look_again.clear()
             finally:
                 loop.remove_reader(self._links.fileno())
