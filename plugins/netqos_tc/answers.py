@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from netqos_tc import uapi
 from netqos_tc.netmsg import Message, attributes
-from netqos_tc.numbers import INNER, MAJOR, PARENT_ROOT, ROOT, major_of, minor_of
+from netqos_tc.numbers import INNER, PARENT_ROOT, kind_on, major_of, minor_of
 from netqos_tc.spec import ClassSpec, FilterSpec, LeafQueueSpec, U32Match
 
 
@@ -21,6 +21,16 @@ class Counters:
     drops: int = 0
     backlog_bytes: int = 0
     backlog_packets: int = 0
+
+    def without(self, other: Counters) -> Counters:
+        """These less those of a part; what was read a moment later may be more, which then is nothing."""
+        return Counters(
+            sent_bytes=max(0, self.sent_bytes - other.sent_bytes),
+            sent_packets=max(0, self.sent_packets - other.sent_packets),
+            drops=max(0, self.drops - other.drops),
+            backlog_bytes=max(0, self.backlog_bytes - other.backlog_bytes),
+            backlog_packets=max(0, self.backlog_packets - other.backlog_packets),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,11 +58,16 @@ class HtbClass:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Link:
-    """A device of this namespace."""
+    """A device of this namespace; `kind` is empty for hardware and loopback, `queue_length` in packets."""
 
     ifindex: int
     name: str
     mtu: int
+    kind: str = ""
+    alias: str = ""
+    is_up: bool = True
+    is_loopback: bool = False
+    queue_length: int = 0
 
 
 def read_qdisc(message: Message) -> Qdisc:
@@ -74,15 +89,16 @@ def read_class(message: Message) -> HtbClass:
     _family, ifindex, handle, parent, queue = uapi.TCMSG.unpack_from(message.body)
     parts = attributes(message.body, uapi.TCMSG.size)
     minor = minor_of(handle)
-    spec = read_htb_options(
-        parts[uapi.OPTIONS], parent=ROOT if parent == PARENT_ROOT else parent, minor=minor
-    )
+    if parent == PARENT_ROOT:
+        parent = kind_on(ifindex).root
+    spec = read_htb_options(parts[uapi.OPTIONS], parent=parent, minor=minor)
     return HtbClass(ifindex=ifindex, minor=minor, spec=spec, queue_handle=queue, counters=_counters(parts))
 
 
-def is_class_of(message: Message, major: int) -> bool:
-    """Whether a class belongs to the tree with this major (a device may have classful qdiscs below ours)."""
-    return bool(uapi.TCMSG.unpack_from(message.body)[2] >> 16 == major)
+def is_our_class(message: Message) -> bool:
+    """Whether a class belongs to our tree (a device may have classful qdiscs below ours)."""
+    _family, ifindex, handle, *_rest = uapi.TCMSG.unpack_from(message.body)
+    return bool(major_of(handle) == kind_on(ifindex).major)
 
 
 def read_htb_options(options: bytes, *, parent: int, minor: int) -> ClassSpec:
@@ -119,7 +135,7 @@ def read_queue(qdisc: Qdisc) -> LeafQueueSpec:
 
 def read_filter(message: Message) -> FilterSpec | None:
     """A filter; None for the entries of u32 that only hold others together. Of another kind that is all we know."""
-    *_rest, info = uapi.TCMSG.unpack_from(message.body)
+    _family, ifindex, *_rest, info = uapi.TCMSG.unpack_from(message.body)
     parts = attributes(message.body, uapi.TCMSG.size)
     protocol = ((info & 0xFF) << 8) | ((info >> 8) & 0xFF)
     kind = _text(parts.get(uapi.KIND, b""))
@@ -129,7 +145,7 @@ def read_filter(message: Message) -> FilterSpec | None:
     if uapi.U32_SEL not in options:
         return None
     (target,) = struct.unpack_from("=I", options.get(uapi.U32_CLASSID, bytes(4)))
-    minor = minor_of(target) if major_of(target) in (0, MAJOR) else 0
+    minor = minor_of(target) if major_of(target) in (0, kind_on(ifindex).major) else 0
     return FilterSpec(protocol=protocol, matches=_read_matches(options[uapi.U32_SEL]), minor=minor)
 
 
@@ -146,15 +162,26 @@ def filter_chain(message: Message) -> int:
 
 def read_link(message: Message) -> Link:
     """A device."""
-    _family, _type, ifindex, _flags, _change = uapi.IFINFO.unpack_from(message.body)
+    _family, _type, ifindex, flags, _change = uapi.IFINFO.unpack_from(message.body)
     parts = attributes(message.body, uapi.IFINFO.size)
-    (mtu,) = struct.unpack("=I", parts[uapi.MTU])
-    return Link(ifindex=ifindex, name=_text(parts[uapi.IFNAME]), mtu=mtu)
+    return Link(
+        ifindex=ifindex,
+        name=_text(parts[uapi.IFNAME]),
+        mtu=_number(parts.get(uapi.MTU)),
+        kind=_text(attributes(parts.get(uapi.LINK_INFO, b"")).get(uapi.INFO_KIND, b"")),
+        alias=_text(parts.get(uapi.ALIAS, b"")),
+        is_up=bool(flags & uapi.UP),
+        is_loopback=bool(flags & uapi.LOOPBACK),
+        queue_length=_number(parts.get(uapi.QUEUE_LENGTH)),
+    )
 
 
-def read_device_sent(message: Message) -> int:
-    """The bytes that a device has sent."""
-    return int(uapi.STATS64.unpack_from(attributes(message.body, 12)[uapi.LINK64])[3])
+def read_device_bytes(message: Message) -> tuple[int, int]:
+    """The bytes that a device has received and sent."""
+    _packets, _sent_packets, received, sent = uapi.STATS64.unpack_from(
+        attributes(message.body, 12)[uapi.LINK64]
+    )
+    return received, sent
 
 
 def _wide(parts: Mapping[int, bytes], kind: int, narrow: int) -> int:
@@ -189,6 +216,10 @@ def _read_matches(selector: bytes) -> tuple[U32Match, ...]:
         (offset,) = struct.unpack_from("=i", selector, uapi.SEL.size + 16 * number + 8)
         found.append(U32Match(value=value, mask=mask, offset=offset))
     return tuple(found)
+
+
+def _number(value: bytes | None) -> int:
+    return 0 if value is None else int(struct.unpack("=I", value)[0])
 
 
 def _text(value: bytes) -> str:

@@ -1,45 +1,64 @@
 """A cheap answer to "did anybody touch what is ours?": the configuration of our objects as bytes, without counters.
 
 Compared are: the root of each device watched, every class with its parameters, its queue with its own, the filters,
-and the generation number of nftables. L0's ceiling is left out, since the fast loop moves it. When only the
-number has moved (kube-proxy writes its own tables all day), our own table is read and compared.
+and the generation number of nftables. Of what the fast loop moves (`moves`) only that it is in its range. When only
+the number has moved (kube-proxy writes its own tables all day), our own table is read and compared.
 """
 
 from __future__ import annotations
 
 import struct
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from netqos_tc import answers, netmsg, nfwire, numbers, wire
 from netqos_tc.answers import Qdisc
+from netqos_tc.moves import Steered
 from netqos_tc.netlink import Channel, RequestRefused
 from netqos_tc.reader import Reader
+from netqos_tc.spec import ClassSpec
 
 _ID: Final = slice(8, 20)  # handle, parent and queue's handle in struct tcmsg
 _KIND: Final = slice(20, 28)
 _HTB: Final = netmsg.string(1, "htb")
 _OPTIONS_AT: Final = 28
 _PLACE_AT: Final = 4
-_L0: Final = struct.pack("=I", numbers.class_id(numbers.L0))
+_HANDLE: Final = slice(8, 12)
+_MOVED: Final = frozenset(
+    struct.pack("=I", kind.class_id(minor))
+    for kind, minor in (
+        (numbers.KINDS.tx, numbers.L0),
+        (numbers.KINDS.rx, numbers.L0),
+        (numbers.KINDS.rx, numbers.TOTAL),
+    )
+)
 _LENGTH: Final = struct.Struct("=H")
 _PLACE: Final = struct.Struct("=iII")  # device, handle, parent in struct tcmsg
 _GENERATION_AT: Final = 4  # struct nfgenmsg in front carries the generation number too
-_L0_RATE: Final = slice(36, 48)  # behind the headers of the two attributes: struct tc_ratespec of the rate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fingerprint:
-    """What is compared. `table` is the content of our nft table, `generation` the number of the ruleset."""
+    """What is compared. `table` is the content of our nft table, `generation` the number of the ruleset.
+
+    `moved` are the classes that the fast loop may move, by device and minor.
+    """
 
     ifindexes: frozenset[int]
     devices: tuple[object, ...]
     generation: int
     table: tuple[object, ...]
+    moved: Mapping[int, Mapping[int, ClassSpec]]
 
-    def is_same_as(self, other: Fingerprint) -> bool:
-        """Whether nothing of ours differs; the generation number alone says nothing."""
-        return self.devices == other.devices and self.table == other.table
+    def is_same_as(self, last: Fingerprint, steered: Mapping[int, Steered]) -> bool:
+        """Whether nothing of ours differs but what is in the loop's range; the generation number alone says nothing."""
+        if (self.devices, self.table, self.moved.keys()) != (last.devices, last.table, last.moved.keys()):
+            return False
+        return all(
+            met == last.moved[ifindex] or (ifindex in steered and steered[ifindex].may_leave(met))
+            for ifindex, met in self.moved.items()
+        )
 
 
 class Auditor:
@@ -53,10 +72,13 @@ class Auditor:
 
     def take(self, devices: frozenset[int]) -> Fingerprint:
         """The fingerprint of the trees on some devices and of our table."""
+        generation = self._generation()
+        found, moved = self._all(devices)
         return Fingerprint(
             ifindexes=devices,
-            generation=self._generation(),
-            devices=self._all(devices),
+            generation=generation,
+            devices=found,
+            moved=moved,
             table=(
                 self._reader.chains(),
                 self._reader.is_dormant(),
@@ -69,19 +91,22 @@ class Auditor:
         generation = self._generation()
         if generation != last.generation:
             return self.take(devices)
-        found = self._all(devices)
-        return Fingerprint(ifindexes=devices, generation=generation, devices=found, table=last.table)
+        found, moved = self._all(devices)
+        return Fingerprint(
+            ifindexes=devices, generation=generation, devices=found, moved=moved, table=last.table
+        )
 
-    def _all(self, devices: frozenset[int]) -> tuple[object, ...]:
+    def _all(self, devices: frozenset[int]) -> tuple[tuple[object, ...], dict[int, Mapping[int, ClassSpec]]]:
         """Each device by itself, then the queues of the leaves; a dump of qdiscs is always one of all devices."""
-        each = tuple(self._device(ifindex) for ifindex in sorted(devices))
+        moved: dict[int, Mapping[int, ClassSpec]] = {}
+        each = [self._device(ifindex, moved) for ifindex in sorted(devices)]
         bodies = [message.body for message in self._route.dump(wire.dump_qdiscs())] if devices else []
-        return *each, tuple(_queue(body) for body in bodies if _is_queue(body, devices))
+        return (*each, tuple(_queue(body) for body in bodies if _is_queue(body, devices))), moved
 
     def _generation(self) -> int:
         return nfwire.read_generation(self._netfilter.get(nfwire.get_generation()))
 
-    def _device(self, ifindex: int) -> object:
+    def _device(self, ifindex: int, moved: dict[int, Mapping[int, ClassSpec]]) -> object:
         try:
             root = self._route.find(wire.get_root_of(ifindex))
             if root is None:
@@ -94,10 +119,14 @@ class Auditor:
                 )
                 for message in self._reader.filter_messages(ifindex)
             ]
-            classes = [_config(message.body) for message in self._route.dump(wire.dump_classes(ifindex))]
+            classes = self._route.dump(wire.dump_classes(ifindex))
         except RequestRefused as problem:
             return ifindex, problem.refused.code
-        return ifindex, _identity(answers.read_qdisc(root)), tuple(filters), tuple(classes)
+        link = self._reader.own_link() if ifindex == numbers.IFB_INDEX else None
+        found = [answers.read_class(one) for one in classes if one.body[_HANDLE] in _MOVED]
+        moved[ifindex] = {one.minor: one.spec for one in found}
+        fixed = tuple(_config(one.body) for one in classes if one.body[_HANDLE] not in _MOVED)
+        return ifindex, link, _identity(answers.read_qdisc(root)), tuple(filters), fixed
 
 
 def _identity(root: Qdisc) -> tuple[object, ...]:
@@ -109,7 +138,7 @@ def _identity(root: Qdisc) -> tuple[object, ...]:
 def _is_queue(body: bytes, devices: frozenset[int]) -> bool:
     """Whether a qdisc stands in a class of ours."""
     ifindex, _handle, parent = _PLACE.unpack_from(body, _PLACE_AT)
-    return ifindex in devices and numbers.major_of(parent) == numbers.MAJOR
+    return ifindex in devices and numbers.major_of(parent) == numbers.kind_on(ifindex).major
 
 
 def _queue(body: bytes) -> bytes:
@@ -121,10 +150,8 @@ def _queue(body: bytes) -> bytes:
 
 
 def _config(body: bytes) -> bytes:
-    """A class without its counters; of L0 without the ceiling."""
+    """A class without its counters."""
     if body[_KIND] != _HTB:
         return body[_ID]
-    if body[8:12] == _L0:
-        return body[_ID] + body[_L0_RATE]
     (length,) = _LENGTH.unpack_from(body, _OPTIONS_AT)
     return body[_ID] + body[_OPTIONS_AT : _OPTIONS_AT + length]

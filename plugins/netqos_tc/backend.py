@@ -17,7 +17,6 @@ from netqos.errors import Unsupported
 from netqos.model.desired import DesiredState
 from netqos.model.health import Finding, error
 from netqos.model.ids import IfName, PodUid
-from netqos.model.levels import Direction
 from netqos.model.plan import ApplyResult, ObservedState, Plan
 from netqos_tc import changes, classify, describe, numbers, options
 from netqos_tc.answers import HtbClass, Link
@@ -25,12 +24,14 @@ from netqos_tc.audit import Auditor, Fingerprint
 from netqos_tc.fast import Shaped, TcFastPath
 from netqos_tc.kept import KeptRoots
 from netqos_tc.layout import Facilities, lay_out
+from netqos_tc.moves import Steered
 from netqos_tc.netlink import Channel
 from netqos_tc.numbers import is_pod_minor
 from netqos_tc.observed import TcObserved
 from netqos_tc.probe import probe
 from netqos_tc.reader import Inventory, Reader
-from netqos_tc.spec import TableKey, TableSpec
+from netqos_tc.spec import RedirectKey, TableKey, TableSpec
+from netqos_tc.surroundings import Surroundings
 from netqos_tc.writer import Tools, Writer
 
 DIRECT_SHOWN_S: Final = 60.0
@@ -49,6 +50,9 @@ class TcBackend:
         self._seen = TcObserved()
         self._links: Mapping[int, Link] = {}
         self._asked_for: frozenset[int] = frozenset()
+        self._uplinks: tuple[int, ...] = ()
+        self._steered: Mapping[int, Steered] = {}
+        self._own_hooks: frozenset[int] = frozenset()
         self._uids: dict[str, PodUid] = {}
         self._remembered: dict[str, int] = {}
         self._print: Fingerprint | None = None
@@ -81,8 +85,10 @@ class TcBackend:
     async def observe(self) -> TcObserved:
         """Read back everything of ours, exactly, and the roots that are not ours."""
         kernel = self._open()
+        kernel.surroundings.look(self._own_redirects())
         found, self._print = self._read(kernel)
         self._links = found.links
+        self._own_hooks = (self._own_hooks & kernel.surroundings.devices.keys()) | found.own_hooks()
         now_s = self._context.monotonic()
         known = {owner: minor for owner, minor in self._remembered.items() if owner in self._uids}
         self._remembered = known | found.owners()
@@ -92,6 +98,11 @@ class TcBackend:
             names={ifindex: link.name for ifindex, link in found.links.items()},
             saved=self._kept.learn(found.links),
             remembered=dict(self._remembered),
+            routes=kernel.surroundings.routes,
+            devices=kernel.surroundings.devices,
+            hooks=found.hooks,
+            own_hooks=self._own_hooks,
+            foreign_ifb=found.foreign_ifb,
             findings=self._direct.findings(found.direct_packets, found.links, now_s),
         )
         return self._seen
@@ -99,14 +110,21 @@ class TcBackend:
     def plan(self, desired: DesiredState, observed: ObservedState) -> Plan:
         """The ordered change; what cannot be enforced is in its findings. Pure, but for two memories.
 
-        Which devices were asked for (their roots are watched), and which pod an owner's name stands for.
+        Which devices were asked for (their roots are watched) with what the loop moves there, and which pod an owner's
+        name stands for.
         """
         met = observed if isinstance(observed, TcObserved) else TcObserved(findings=observed.findings)
         layout = lay_out(desired, met, self._options, self._facilities)
-        self._asked_for = frozenset(one.index for one in desired.uplinks if one.index > 0)
+        self._uplinks = tuple(one.index for one in desired.uplinks if one.index > 0)
+        self._asked_for = frozenset((*self._uplinks, *layout.own_devices))
+        self._steered = layout.steered
         self._uids = {classify.owner_of(pod.uid): pod.uid for pod in desired.pods}
         names = describe.Names(
-            devices={**met.names, **{one.index: one.name for one in desired.uplinks}},
+            devices={
+                **{ifindex: one.name for ifindex, one in met.devices.items()},
+                **met.names,
+                **{one.index: one.name for one in desired.uplinks},
+            },
             workloads=layout.workloads,
         )
         operations = changes.operations(layout.specs, met, names, complete=layout.is_whole)
@@ -146,19 +164,34 @@ class TcBackend:
         last, devices = self._print, self._devices()
         if last is None or last.ifindexes != devices:
             return False
-        new = self._open().auditor.refresh(last, devices)
-        if not new.is_same_as(last):
+        kernel = self._open()
+        if kernel.surroundings.is_changed(self._own_redirects()):
+            return False
+        new = kernel.auditor.refresh(last, devices)
+        if not new.is_same_as(last, self._steered):
             return False
         self._print = new
         return True
 
     def fast_path(self) -> FastPath | None:
-        """A grip on every uplink that has a tree, None when there is none."""
+        """A grip on every tree that is shaped by level, None when there is none."""
         reader, shaped = self._open().reader, []
-        for ifindex in sorted(self._devices()):
-            link, l0 = reader.link(ifindex), reader.our_class(ifindex, numbers.L0)
-            if link is not None and l0 is not None:
-                shaped.append(Shaped(ifindex=ifindex, name=IfName(link.name), mtu=link.mtu, l0=l0.spec))
+        for ifindex, steered in sorted(self._steered.items()):
+            link = reader.link(ifindex)
+            met = {minor: reader.our_class(ifindex, minor) for minor in (numbers.TOTAL, numbers.L0)}
+            specs = {minor: one.spec for minor, one in met.items() if one is not None}
+            if link is None or len(specs) < len(met):
+                continue
+            is_ifb = ifindex == numbers.IFB_INDEX
+            shaped.append(
+                Shaped(
+                    ifindex=ifindex,
+                    name=IfName(link.name),
+                    steered=steered,
+                    left=steered.as_left(specs),
+                    receivers=self._uplinks if is_ifb else (),
+                )
+            )
         return TcFastPath(shaped, self._context.monotonic) if shaped else None
 
     async def counters(self) -> Mapping[PodUid, tuple[LeafCounters, ...]]:
@@ -213,6 +246,10 @@ class TcBackend:
             if self._devices() == devices:
                 return found, fingerprint
 
+    def _own_redirects(self) -> frozenset[int]:
+        """The devices that led to our IFB when last observed."""
+        return frozenset(key.ifindex for key in self._seen.specs if isinstance(key, RedirectKey))
+
     def _devices(self) -> frozenset[int]:
         return self._asked_for | frozenset(self._links)
 
@@ -238,7 +275,8 @@ class DirectPackets:
                 "direct-packets",
                 links[ifindex].name,
                 f"{grown} packets were sent past every class (direct_packets_stat is {counts[ifindex]})",
-                hint="a program may send raw frames with the priority 4e51:0; see which has CAP_NET_RAW",
+                hint=f"a program may send raw frames with the priority {numbers.text(numbers.kind_on(ifindex).root)}0; "
+                "see which has CAP_NET_RAW",
             )
             for ifindex, (at_s, grown) in self._grown.items()
             if ifindex in counts and now_s - at_s < DIRECT_SHOWN_S
@@ -253,6 +291,7 @@ class _Kernel:
     netfilter: Channel
     reader: Reader
     auditor: Auditor
+    surroundings: Surroundings
     nft: NftRunner | None = None
 
     @classmethod
@@ -264,19 +303,26 @@ class _Kernel:
             route.close()
             raise
         reader = Reader(route, netfilter)
-        return cls(route=route, netfilter=netfilter, reader=reader, auditor=Auditor(route, netfilter, reader))
+        return cls(
+            route=route,
+            netfilter=netfilter,
+            reader=reader,
+            auditor=Auditor(route, netfilter, reader),
+            surroundings=Surroundings(route),
+        )
 
     def close(self) -> None:
         self.route.close()
         self.netfilter.close()
+        self.surroundings.close()
 
 
 def _leaf_counters(one: HtbClass, device: str) -> LeafCounters:
     return LeafCounters(
-        direction=Direction.TX,
+        direction=numbers.kind_on(one.ifindex).direction,
         sent_bytes=one.counters.sent_bytes,
         sent_packets=one.counters.sent_packets,
         drops=one.counters.drops,
         backlog_bytes=one.counters.backlog_bytes,
-        where=f"class {numbers.text(numbers.class_id(one.minor))} on {device}",
+        where=f"class {numbers.text(numbers.class_id(one.minor, one.ifindex))} on {device}",
     )

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from netqos.engine.reconcile import Step, diff, safe_order
+from netqos.model.levels import Direction
 from netqos.model.plan import Operation, Verb
 from netqos_tc import describe, lifeline, numbers, strangers
 from netqos_tc.observed import TcObserved
@@ -24,7 +25,10 @@ from netqos_tc.spec import (
     FilterKey,
     FilterSpec,
     Key,
+    LinkKey,
     QueueKey,
+    RedirectKey,
+    RedirectSpec,
     RootKey,
     Spec,
     TableKey,
@@ -72,8 +76,10 @@ def device_of(key: Key) -> int | None:
 def touches_loop(plan: Iterable[Operation]) -> bool:
     """Whether an object that the fast loop writes, or stands on, is among the operations."""
     keys = [operation.payload.key for operation in plan if isinstance(operation.payload, Edit)]
+    moved = {numbers.TOTAL, numbers.L0}
     return any(
-        isinstance(key, RootKey) or (isinstance(key, ClassKey) and key.minor == numbers.L0) for key in keys
+        isinstance(key, RootKey | LinkKey) or (isinstance(key, ClassKey) and key.minor in moved)
+        for key in keys
     )
 
 
@@ -88,7 +94,7 @@ def _broken_trees(desired: Mapping[Key, Spec], observed: TcObserved) -> frozense
             isinstance(key, ClassKey)
             and isinstance(spec, ClassSpec)
             and isinstance(met, ClassSpec)
-            and key.minor in numbers.FIXED
+            and key.minor in numbers.kind_on(key.ifindex).fixed
             and spec.parent != met.parent
         )
         if is_misplaced or (isinstance(key, RootKey) and spec != met):
@@ -128,13 +134,15 @@ def _root_before(key: Key, observed: TcObserved) -> Spec | None:
 
 
 def _deletes(deletes: Mapping[Key, Spec]) -> list[tuple[Key, Spec | None, Spec | None]]:
-    """Without what goes by itself: everything on a device whose root goes, elements with the table, queues."""
-    going = {key.ifindex for key in deletes if isinstance(key, RootKey)}
+    """Without what goes by itself: what stands on a device or root that goes, elements with the table, queues."""
+    links = {key.ifindex for key in deletes if isinstance(key, LinkKey)}
+    going = links | {key.ifindex for key in deletes if isinstance(key, RootKey)}
     has_table_going = TableKey() in deletes
     kept = [
         key
         for key in deletes
-        if isinstance(key, RootKey | TableKey)
+        if isinstance(key, LinkKey | RedirectKey | TableKey)
+        or (isinstance(key, RootKey) and key.ifindex not in links)
         or (isinstance(key, ElementKey) and not has_table_going)
         or (isinstance(key, ClassKey | FilterKey) and key.ifindex not in going)
     ]
@@ -151,21 +159,27 @@ def _depth(key: Key, specs: Mapping[Key, Spec]) -> int:
     return depth
 
 
-def _leaving(pairs: Iterable[tuple[Key, Spec | None, Spec | None]]) -> dict[int, tuple[Key, ...]]:
-    """The elements that stop leading to a class, by its minor: it may go when they are gone."""
-    found: dict[int, tuple[Key, ...]] = {}
+def _leaving(
+    pairs: Iterable[tuple[Key, Spec | None, Spec | None]],
+) -> dict[tuple[Direction, int], tuple[Key, ...]]:
+    """The elements that stop leading to a class, by its direction and minor: it may go when they are gone."""
+    found: dict[tuple[Direction, int], tuple[Key, ...]] = {}
     for key, before, _after in pairs:
-        if isinstance(before, ElementSpec):
-            found[before.minor] = (*found.get(before.minor, ()), key)
+        if isinstance(key, ElementKey) and isinstance(before, ElementSpec):
+            place = key.map.direction, before.minor
+            found[place] = (*found.get(place, ()), key)
     return found
 
 
 def _needs(
-    key: Key, after: Spec | None, roots: list[int], leaving: Mapping[int, tuple[Key, ...]]
+    key: Key,
+    after: Spec | None,
+    roots: list[int],
+    leaving: Mapping[tuple[Direction, int], tuple[Key, ...]],
 ) -> tuple[Key, ...]:
     match key:
         case ClassKey() if after is None:
-            return leaving.get(key.minor, ())
+            return leaving.get((numbers.kind_on(key.ifindex).direction, key.minor), ())
         case ClassKey():
             assert isinstance(after, ClassSpec)
             parent = numbers.minor_of(after.parent)
@@ -175,7 +189,12 @@ def _needs(
         case FilterKey() if after is not None:
             return (ClassKey(key.ifindex, numbers.CONTROL),)
         case ElementKey() if isinstance(after, ElementSpec):
-            return (TableKey(), *(ClassKey(ifindex, after.minor) for ifindex in roots))
+            trees = [one for one in roots if numbers.kind_on(one).direction is key.map.direction]
+            return (TableKey(), *(ClassKey(ifindex, after.minor) for ifindex in trees))
+        case RootKey(ifindex) if after is not None and numbers.kind_on(ifindex).direction is Direction.RX:
+            return (LinkKey(ifindex),)
+        case RedirectKey() if isinstance(after, RedirectSpec):
+            return (LinkKey(after.target), ClassKey(after.target, numbers.LOCAL))
         case _:
             return ()
 
@@ -230,9 +249,9 @@ def _is_in_the_way(edit: Edit) -> bool:
 
 
 def _rank(key: Key) -> int:
-    """The table stands on nothing; its elements stand on the leaves."""
+    """Table and IFB stand on nothing, the elements on the leaves; what is led to the IFB finds all there."""
     match key:
-        case TableKey():
+        case TableKey() | LinkKey():
             return -1
         case RootKey():
             return 0
@@ -242,6 +261,8 @@ def _rank(key: Key) -> int:
             return 4
         case ElementKey():
             return 5
+        case RedirectKey():
+            return 6
         case _:
             assert_never(key)
 

@@ -4,12 +4,15 @@ The order decides (each step was measured with masquerade, VXLAN and host traffi
 
 - `output`: a priority of ours that a process set itself is cleared; packets that were sent before and come back in a
   tunnel have no socket and keep theirs. Then the cgroups, the deepest last, since the last match stays.
-- `postrouting`, before source NAT: the priority that would mean "unshaped" is cleared; the source address decides;
+- `postrouting`, before source NAT: the priorities that would mean "unshaped" are cleared; the source address decides;
   what the node itself sends, and has no class yet, is the host's.
+- What has no class of the uplinks now was sent by neither a workload nor the node: it comes from outside, and its
+  destination decides. A destination that nobody claims is the ingress tree's unknown leaf.
 
-What no step claims keeps priority 0 and falls into HTB's default, the unknown leaf. Steps are named, so that a later
-version (ingress) can add some without touching the others; a rule is recognised by its comment, which carries the
-version of its text.
+A class of the other direction's tree means nothing to a tree: it is HTB's default there. So pod to pod and node to
+pod keep the sender's class and are the IFB's local leaf, and what comes from outside and leaves by an uplink again, in
+a tunnel or not, is the uplink's unknown leaf. A rule is recognised by its comment, which carries the version of its
+text.
 """
 
 from __future__ import annotations
@@ -20,7 +23,7 @@ from typing import Final
 
 from netqos_tc import numbers
 from netqos_tc.nfwire import TABLE
-from netqos_tc.spec import CGROUP_MAPS, ChainSpec, ElementMap, RuleSpec, TableSpec
+from netqos_tc.spec import ADDRESS_MAPS, CGROUP_MAPS, ChainSpec, ElementMap, RuleSpec, TableSpec
 
 OUTPUT: Final = "output"
 POSTROUTING: Final = "postrouting"
@@ -35,8 +38,22 @@ _CHAINS: Final = {
 }
 _PLAIN_OWNER: Final = re.compile(r"[\x21-\x7e]{1,120}")
 _PLAIN_CHAIN: Final = re.compile(r"[A-Za-z][A-Za-z0-9_.]*")
-_KEY_TYPES: Final = {ElementMap.TX4: "ipv4_addr", ElementMap.TX6: "ipv6_addr"}
-_OURS: Final = f"meta priority & 0xffff0000 {{}} 0x{numbers.ROOT:08x}"
+_KEY_TYPES: Final = {
+    one: "ipv4_addr" if version == 4 else "ipv6_addr" for (_way, version), one in ADDRESS_MAPS.items()
+}
+_OURS: Final = f"meta priority & 0x{numbers.OURS_MASK:08x} {{}} 0x{numbers.OURS:08x}"
+_NOT_SENT_HERE: Final = f"meta priority & 0xffff0000 != 0x{numbers.KINDS.tx.root:08x}"
+_HOST: Final = numbers.text(numbers.KINDS.tx.class_id(numbers.HOST))
+_OUTSIDE: Final = numbers.text(numbers.KINDS.rx.class_id(numbers.UNKNOWN))
+_POSTROUTING_RULES: Final = (
+    ("direct", f"meta priority {{{{ {numbers.MAJOR:x}:0, {numbers.INGRESS_MAJOR:x}:0 }}}} {{set}} 0:0"),
+    ("tx4", "{set} ip saddr map @tx4"),
+    ("tx6", "{set} ip6 saddr map @tx6"),
+    ("host", f"fib saddr type local {_OURS.format('!=')} {{set}} {_HOST}"),
+    ("outside", f"{_NOT_SENT_HERE} {{set}} {_OUTSIDE}"),
+    ("rx4", f"meta priority {_OUTSIDE} {{set}} ip daddr map @rx4"),
+    ("rx6", f"meta priority {_OUTSIDE} {{set}} ip6 daddr map @rx6"),
+)
 
 
 def table_spec(*, cgroups: bool) -> TableSpec:
@@ -125,11 +142,5 @@ def _rules(*, cgroups: bool) -> list[tuple[str, str, str]]:
         ]
     else:
         rules.append((OUTPUT, "reset", f"{_OURS.format('==')} meta skuid >= 0 {set_priority} 0:0"))
-    host = numbers.text(numbers.class_id(numbers.HOST))
-    rules += [
-        (POSTROUTING, "direct", f"meta priority {numbers.MAJOR:x}:0 {set_priority} 0:0"),
-        (POSTROUTING, "tx4", f"{set_priority} ip saddr map @tx4"),
-        (POSTROUTING, "tx6", f"{set_priority} ip6 saddr map @tx6"),
-        (POSTROUTING, "host", f"fib saddr type local {_OURS.format('!=')} {set_priority} {host}"),
-    ]
-    return [(chain, f"netqos 1 {name}", text) for chain, name, text in rules]
+    rules += [(POSTROUTING, name, text.format(set=set_priority)) for name, text in _POSTROUTING_RULES]
+    return [(chain, f"netqos 2 {name}", text) for chain, name, text in rules]

@@ -19,7 +19,11 @@ from netqos_tc.spec import (
     FilterSpec,
     Key,
     LeafQueueSpec,
+    LinkKey,
+    LinkSpec,
     QueueKey,
+    RedirectKey,
+    RedirectSpec,
     RootKey,
     RootSpec,
     Spec,
@@ -34,6 +38,7 @@ _FIXED = {
     numbers.CRITICAL: "critical units",
     numbers.HOST: "host",
     numbers.UNKNOWN: "unknown",
+    numbers.LOCAL: "traffic within the node",
 }
 
 
@@ -46,7 +51,8 @@ class Names:
 
     def device(self, ifindex: int) -> str:
         """A device's name, or its index where it has gone."""
-        return self.devices.get(ifindex, f"device {ifindex}")
+        known = numbers.IFB_NAME if ifindex == numbers.IFB_INDEX else f"device {ifindex}"
+        return self.devices.get(ifindex, known)
 
     def leaf(self, minor: int) -> str:
         """Whose class it is; empty for one that nobody owns."""
@@ -56,15 +62,20 @@ class Names:
 def subject(key: Key, names: Names) -> str:
     """The object; stable, since repairs are counted by it."""
     match key:
+        case LinkKey():
+            return f"device {names.device(key.ifindex)}"
+        case RedirectKey():
+            return f"redirect at the egress of {names.device(key.ifindex)}"
         case RootKey():
             return f"root qdisc of {names.device(key.ifindex)}"
         case ClassKey():
-            return f"class {numbers.text(class_id(key.minor))} on {names.device(key.ifindex)}"
+            return f"class {numbers.text(class_id(key.minor, key.ifindex))} on {names.device(key.ifindex)}"
         case QueueKey():
-            return f"queue of class {numbers.text(class_id(key.minor))} on {names.device(key.ifindex)}"
+            klass = numbers.text(class_id(key.minor, key.ifindex))
+            return f"queue of class {klass} on {names.device(key.ifindex)}"
         case FilterKey():
             chain = f" of chain {key.chain}" if key.chain else ""
-            place = f" of class {numbers.text(class_id(key.minor))}" if key.minor else ""
+            place = f" of class {numbers.text(class_id(key.minor, key.ifindex))}" if key.minor else ""
             return f"filter {key.preference}{chain}{place} on {names.device(key.ifindex)}"
         case TableKey():
             return "table inet netqos"
@@ -79,12 +90,12 @@ def change(
 ) -> str:
     """What changes: only the values that differ."""
     if isinstance(key, RootKey):
-        return _root(before, after, earlier)
+        return _root(key.ifindex, before, after, earlier)
     if isinstance(key, TableKey):
         return _table(before, after)
     if after is None:
         return _leaving(key, before, names)
-    old, new = (_values(spec, names) for spec in (before, after))
+    old, new = (_values(key, spec, names) for spec in (before, after))
     parts = [
         (f"{name} {old[name]} -> {value}" if name in old else f"{name} {value}")
         for name, value in new.items()
@@ -105,21 +116,32 @@ def _leaving(key: Key, before: Spec | None, names: Names) -> str:
     """What goes, and whose it was."""
     if isinstance(before, ElementSpec):
         owner = names.workloads.get(before.minor, before.owner)
-        return f"no longer class {numbers.text(class_id(before.minor))} of {owner}"
+        return f"no longer class {numbers.text(_class_of(key, before))} of {owner}"
+    if isinstance(key, LinkKey):
+        return "removed; nothing is shaped on its way in"
+    if isinstance(key, RedirectKey):
+        return "no workload's ingress passes it to be shaped"
     owner = names.leaf(key.minor) if isinstance(key, ClassKey) else ""
     return f"no longer {owner}'s" if owner else "nobody's"
 
 
-def _root(before: Spec | None, after: Spec | None, earlier: Root | None) -> str:
+def _root(ifindex: int, before: Spec | None, after: Spec | None, earlier: Root | None) -> str:
     if after is None:
         back = "the device's default" if earlier is None or earlier.is_default else earlier.text
         return f"back to {back}"
     if before is not None:
         return "removed and made again"
-    return f"htb 4e51: instead of {earlier.text}" if earlier is not None else "htb 4e51:"
+    own = f"htb {numbers.text(numbers.kind_on(ifindex).root)}"
+    return f"{own} instead of {earlier.text}" if earlier is not None else own
 
 
-def _values(spec: Spec | None, names: Names) -> dict[str, str]:
+def _class_of(key: Key, element: ElementSpec) -> int:
+    """The class that an element leads to."""
+    assert isinstance(key, ElementKey)
+    return numbers.KINDS[key.map.direction].class_id(element.minor)
+
+
+def _values(key: Key, spec: Spec | None, names: Names) -> dict[str, str]:
     match spec:
         case None | RootSpec() | TableSpec():
             return {}
@@ -131,9 +153,22 @@ def _values(spec: Spec | None, names: Names) -> dict[str, str]:
             return {f"protocol {spec.protocol:04x} to": numbers.text(class_id(spec.minor))}
         case ElementSpec():
             owner = names.workloads.get(spec.minor, spec.owner)
-            return {"class": numbers.text(class_id(spec.minor)), "owner": owner}
+            return {"class": numbers.text(_class_of(key, spec)), "owner": owner}
+        case LinkSpec():
+            state = "up" if spec.is_up else "down"
+            return {"is": f"{state}, MTU {spec.mtu}, own queue {spec.queue_length} packets"}
+        case RedirectSpec():
+            more = f", and {spec.more} filters more" if spec.more else ""
+            hook = "a hook of ours" if spec.owns_hook else "a hook of others"
+            return {"leads to": f"{_target(spec.target)}{more} by {hook}"}
         case _:
             assert_never(spec)
+
+
+def _target(ifindex: int) -> str:
+    if ifindex > 0:
+        return Names().device(ifindex)
+    return "nowhere" if ifindex == 0 else "what somebody chose"
 
 
 def _class_values(spec: ClassSpec) -> dict[str, str]:

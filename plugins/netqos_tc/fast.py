@@ -1,9 +1,9 @@
-"""The fast loop's grip on the trees: counters in, L0's ceiling out, on one socket that never waits.
+"""The fast loop's grip on the trees: counters in, ceilings out, on one socket that never waits.
 
 The kernel answers a netlink request before the call that sends it returns, so every answer is there at once; the
-socket is non-blocking, and an answer that is missing means that the object is gone. A tick reads, for each uplink, the
+socket is non-blocking, and an answer that is missing means that the object is gone. A tick reads, for each tree, the
 three levels, the root and the device with one send of bytes made beforehand; it costs the same with 3 leaves and with
-3000.
+3000. For the IFB it reads the uplinks in place of the device, whose packets for the node itself never come there.
 """
 
 from __future__ import annotations
@@ -17,26 +17,37 @@ from typing import Final
 
 from netqos.errors import Retryable
 from netqos.model.ids import IfName
-from netqos.model.levels import Direction, Level, PerLevel
+from netqos.model.levels import Level, PerLevel
 from netqos.model.quantities import bits_per_s, bytes_per_s
 from netqos.model.traffic import Unit, UnitSample
-from netqos_tc import answers, netmsg, numbers, params, wire
+from netqos_tc import answers, netmsg, numbers, wire
+from netqos_tc.answers import Counters
+from netqos_tc.moves import Steered
 from netqos_tc.netmsg import Message, Request
-from netqos_tc.params import Shape
-from netqos_tc.spec import ClassSpec
 
 _DATAGRAM: Final = 8192
 _LEVELS: Final = tuple(numbers.LEVELS[level] for level in Level)
+_MOVED: Final = (numbers.TOTAL, numbers.L0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shaped:
-    """An uplink that has a tree: its device, and L0's class as it was when the grip was made."""
+    """A device that has a tree: what of it is moved, as planned, and as it was left when the grip was made.
+
+    `receivers` are the devices whose packets the tree meets a part of; empty: it is the device's own tree, for what
+    that sends.
+    """
 
     ifindex: int
     name: IfName
-    mtu: int
-    l0: ClassSpec
+    steered: Steered
+    left: Steered
+    receivers: tuple[int, ...] = ()
+
+    @property
+    def unit(self) -> Unit:
+        """Its name for the loop."""
+        return Unit(numbers.kind_on(self.ifindex).direction, self.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +66,14 @@ class _Exchange:
 class TcFastPath:
     """`netqos.backend.FastPath` on our trees."""
 
-    def __init__(self, uplinks: Sequence[Shaped], monotonic: Callable[[], float]) -> None:
+    def __init__(self, shaped: Sequence[Shaped], monotonic: Callable[[], float]) -> None:
         """Open the socket in the namespace of the calling thread."""
-        self._uplinks = {Unit(Direction.TX, one.name): one for one in uplinks}
+        self._shaped = {one.unit: one for one in shaped}
         self._monotonic = monotonic
-        self._written: dict[Unit, int] = {}
-        self._levels = {unit: _levels(one.ifindex) for unit, one in self._uplinks.items()}
-        self._all = {unit: _everything(one.ifindex) for unit, one in self._uplinks.items()}
+        self._written = {unit: (one.left.total, one.left.l0) for unit, one in self._shaped.items()}
+        self._levels = {unit: _levels(one.ifindex) for unit, one in self._shaped.items()}
+        self._all = {unit: _everything(one) for unit, one in self._shaped.items()}
+        self._offered = {unit: Offered() for unit, one in self._shaped.items() if one.receivers}
         self._socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, 0)
         self._socket.bind((0, 0))
         self._socket.settimeout(0)
@@ -69,7 +81,7 @@ class TcFastPath:
     @property
     def units(self) -> tuple[Unit, ...]:
         """One for each tree."""
-        return tuple(self._uplinks)
+        return tuple(self._shaped)
 
     @property
     def lends(self) -> bool:
@@ -82,47 +94,73 @@ class TcFastPath:
         return 0.0
 
     def sample(self) -> tuple[UnitSample, ...]:
-        """The counters of every uplink; `Retryable` when a tree or a device is gone."""
-        return tuple(self._sample(unit) for unit in self._uplinks)
+        """The counters of every tree; `Retryable` when a tree or a device is gone."""
+        return tuple(map(self._sample, self._shaped))
 
     def current_ceilings(self, unit: Unit) -> PerLevel[int] | None:
         """The ceilings that the kernel has now, None for a unit that is not ours."""
-        if unit not in self._uplinks:
+        if unit not in self._shaped:
             return None
         l0, l1, l2 = (answers.read_class(message) for message in self._exchange(self._levels[unit]))
         return PerLevel(l0.spec.ceil, l1.spec.ceil, l2.spec.ceil).map(bits_per_s)
 
     def current_room(self, unit: Unit) -> int | None:
-        """No total is moved."""
-        del unit
-        return None
+        """The total of the IFB's tree, as it was written last."""
+        shaped = self._shaped.get(unit)
+        if shaped is None or not shaped.steered.has_room:
+            return None
+        return bits_per_s(self._written[unit][0].ceil)
 
-    def adjust(self, unit: Unit, ceilings_bps: PerLevel[int], *, room_bps: int | None = None) -> int:
-        """Write L0's class whole, with the new ceiling and the burst that belongs to it; HTB does the rest."""
-        del room_bps
-        uplink = self._uplinks[unit]
-        spec = with_ceiling(uplink.l0, ceilings_bps.l0, mtu=uplink.mtu)
-        if self._written.get(unit) == spec.ceil:
-            return 0
-        request = wire.make_class(uplink.ifindex, numbers.L0, spec, create=False)
-        self._exchange(_Exchange.of(replace(request, flags=netmsg.ACK)))
-        self._written[unit] = spec.ceil
-        return 1
+    def adjust(
+        self,
+        unit: Unit,
+        ceilings_bps: PerLevel[int],
+        *,
+        room_bps: int | None = None,
+        guarantees_bps: PerLevel[int] | None = None,
+    ) -> int:
+        """Write the classes that change whole, with the bursts that belong to them; HTB does the rest."""
+        del guarantees_bps
+        shaped = self._shaped[unit]
+        steered = shaped.steered
+        if room_bps is not None and steered.has_room:
+            steered = steered.in_room(bytes_per_s(room_bps))
+        wanted = steered.total, steered.with_ceiling(bytes_per_s(ceilings_bps.l0))
+        requests = [
+            replace(wire.make_class(shaped.ifindex, minor, spec, create=False), flags=netmsg.ACK)
+            for minor, spec, met in zip(_MOVED, wanted, self._written[unit], strict=True)
+            if spec != met
+        ]
+        if requests:
+            self._exchange(_Exchange.of(*requests))
+            self._written[unit] = wanted
+        return len(requests)
 
     def close(self) -> None:
         """Close the socket; the ceilings stay."""
         self._socket.close()
 
     def _sample(self, unit: Unit) -> UnitSample:
-        l0, l1, l2, root, device = self._exchange(self._all[unit])
+        l0, l1, l2, root, *rest = self._exchange(self._all[unit])
         taken_at_s = self._monotonic()
         waiting = answers.read_qdisc(root).counters
+        level_bytes = PerLevel(l0, l1, l2).map(lambda one: answers.read_class(one).counters.sent_bytes)
+        if unit not in self._offered:
+            (device,) = rest
+            _received, device_bytes = answers.read_device_bytes(device)
+            offered_bytes = None
+        else:
+            total, local, *devices = rest
+            waiting = waiting.without(answers.read_class(local).counters)
+            device_bytes = sum(received for received, _sent in map(answers.read_device_bytes, devices))
+            offered_bytes = self._offered[unit].count(answers.read_class(total).counters.sent_bytes, waiting)
         return UnitSample(
             unit=unit,
             taken_at_s=taken_at_s,
-            level_bytes=PerLevel(l0, l1, l2).map(lambda one: answers.read_class(one).counters.sent_bytes),
+            level_bytes=level_bytes,
             backlogged=waiting.backlog_packets > 0,
-            device_bytes=answers.read_device_sent(device),
+            device_bytes=device_bytes,
+            offered_bytes=offered_bytes,
             dropped=waiting.drops,
         )
 
@@ -143,20 +181,43 @@ class TcFastPath:
         return found
 
 
-def with_ceiling(l0: ClassSpec, ceiling_bps: int, *, mtu: int) -> ClassSpec:
-    """L0's class under another ceiling, never under its rate; every other parameter as it was (contract 3)."""
-    shape = Shape(rate=l0.rate, ceil=l0.ceil, buffer=l0.buffer, cbuffer=l0.cbuffer)
-    moved = params.with_ceil(shape, max(bytes_per_s(ceiling_bps), l0.rate), mtu=mtu)
-    return replace(l0, ceil=moved.ceil, cbuffer=moved.cbuffer)
+class Offered:
+    """Counts the bytes that come to a tree: sent, waiting, and dropped.
+
+    HTB counts only packets of what it drops, so each is taken for as long as those that wait, of which there are
+    always some then.
+    """
+
+    def __init__(self) -> None:
+        """Begin at nothing."""
+        self._packet_bytes = 0
+        self._drops: int | None = None
+        self._dropped_bytes = 0
+        self._highest = 0
+
+    def count(self, sent_bytes: int, waiting: Counters) -> int:
+        """The bytes up to now; never fewer than before, whatever was sent between the reading of two counters."""
+        if waiting.backlog_packets > 0:
+            self._packet_bytes = waiting.backlog_bytes // waiting.backlog_packets
+        if self._drops is not None:
+            self._dropped_bytes += max(0, waiting.drops - self._drops) * self._packet_bytes
+        self._drops = waiting.drops
+        self._highest = max(self._highest, sent_bytes + waiting.backlog_bytes + self._dropped_bytes)
+        return self._highest
 
 
 def _levels(ifindex: int) -> _Exchange:
     return _Exchange.of(*(wire.get_class(ifindex, minor) for minor in _LEVELS))
 
 
-def _everything(ifindex: int) -> _Exchange:
-    levels = (wire.get_class(ifindex, minor) for minor in _LEVELS)
-    return _Exchange.of(*levels, wire.get_root(ifindex), wire.get_device_stats(ifindex))
+def _everything(shaped: Shaped) -> _Exchange:
+    """Levels, root and device; on the IFB total and local leaf, and the devices that receive."""
+    ifindex = shaped.ifindex
+    common = [*(wire.get_class(ifindex, minor) for minor in _LEVELS), wire.get_root(ifindex)]
+    if not shaped.receivers:
+        return _Exchange.of(*common, wire.get_device_stats(ifindex))
+    classes = [wire.get_class(ifindex, minor) for minor in (numbers.TOTAL, numbers.LOCAL)]
+    return _Exchange.of(*common, *classes, *map(wire.get_device_stats, shaped.receivers))
 
 
 def _raise_if_refused(message: Message) -> None:

@@ -12,7 +12,7 @@ from netqos.model.plan import Failure, Operation
 from netqos_tc import numbers
 from netqos_tc.changes import Edit
 from netqos_tc.netlink import Refused
-from netqos_tc.spec import ClassKey, ElementKey, Key, RootKey, TableKey
+from netqos_tc.spec import ClassKey, ElementKey, Key, LinkKey, RootKey, TableKey
 from netqos_tc.standing import Standing
 
 SKIPPED: Final = "skipped"
@@ -126,7 +126,9 @@ def incomplete_trees(jobs: Iterable[Job]) -> Iterator[tuple[Job, int]]:
     planned = {edit.key for _job, edit in edits}
     for job, edit in edits:
         if isinstance(edit.key, RootKey):
-            lacking = [minor for minor in numbers.FIXED if ClassKey(edit.key.ifindex, minor) not in planned]
+            ifindex = edit.key.ifindex
+            fixed = numbers.kind_on(ifindex).fixed
+            lacking = [minor for minor in fixed if ClassKey(ifindex, minor) not in planned]
             if lacking:
                 yield job, min(lacking)
 
@@ -139,7 +141,7 @@ def _transport(edit: Edit) -> Transport:
             return Transport.ELEMENTS
         case RootKey() if edit.after is None:
             return Transport.GIVE_BACK
-        case ClassKey() if edit.after is None:
+        case ClassKey() | LinkKey() if edit.after is None:
             return Transport.TAKE_AWAY
         case _:
             return Transport.ROUTE

@@ -1,7 +1,7 @@
 """From the desired state to the objects that should be in the kernel. Pure.
 
-It looks at what is there for three things only: which numbers workloads have already, what stands at the root of an
-uplink, and where the fast loop left L0's ceiling.
+It looks at what is there for four things only: which numbers workloads have already, what stands at the root of an
+uplink, where the fast loop left what it moves, and behind which devices workloads are.
 """
 
 from __future__ import annotations
@@ -11,17 +11,19 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from netqos.engine.units import bands_at
-from netqos.model.desired import DesiredPod, DesiredState, DesiredUplink
+from netqos.model.desired import DesiredState, DesiredUplink
 from netqos.model.health import Finding, error, info, warning
-from netqos.model.levels import Direction, Level
+from netqos.model.levels import Direction
 from netqos.model.quantities import format_bandwidth
-from netqos_tc import classify, numbers, owners, strangers
+from netqos_tc import classify, ingress, numbers, owners, strangers
 from netqos_tc.classify import owner_of
+from netqos_tc.ingress import Ingress, Placed
+from netqos_tc.moves import Steered
 from netqos_tc.observed import TcObserved
 from netqos_tc.options import Options
 from netqos_tc.root import is_lossy, why_foreign
-from netqos_tc.spec import ClassKey, ElementSpec, Key, RootKey, RootSpec, Spec, TableKey
-from netqos_tc.tree import ROOT_SPEC, Ground, Member, tree
+from netqos_tc.spec import ElementSpec, Key, LinkKey, RootKey, RootSpec, Spec, TableKey
+from netqos_tc.tree import Ground, Member, root_spec, tree
 
 ONE_LOCK_BPS: Final = 25_000_000_000
 """From here on one HTB, whose lock all CPUs share, may be what limits the link."""
@@ -33,20 +35,27 @@ class Facilities:
 
     u32: bool = True
     cgroups: bool = True
+    ingress: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
     """The objects that should be there, and what cannot be.
 
-    `workloads`: their names by the minors of their leaves. `is_whole` False: too little is known for taking anything
-    away.
+    `workloads`: their names by the minors of their leaves. `steered`: what the loop moves, by device. `is_whole` False:
+    too little is known for taking anything away.
     """
 
     specs: Mapping[Key, Spec]
     findings: tuple[Finding, ...]
     workloads: Mapping[int, str] = field(default_factory=dict)
+    steered: Mapping[int, Steered] = field(default_factory=dict)
     is_whole: bool = True
+
+    @property
+    def own_devices(self) -> tuple[int, ...]:
+        """The devices of our own that should be there."""
+        return tuple(key.ifindex for key in self.specs if isinstance(key, LinkKey))
 
 
 def lay_out(desired: DesiredState, observed: TcObserved, options: Options, facilities: Facilities) -> Layout:
@@ -54,7 +63,7 @@ def lay_out(desired: DesiredState, observed: TcObserved, options: Options, facil
 
     While there is something to shape but no uplink is known (the default route is away), what is there stays.
     """
-    findings = [*_not_enforced(desired), *strangers.findings(observed)]
+    findings = [*_rules_findings(desired), *strangers.findings(observed)]
     uplinks = []
     for uplink in desired.uplinks:
         if not _is_needed(desired, uplink):
@@ -63,23 +72,37 @@ def lay_out(desired: DesiredState, observed: TcObserved, options: Options, facil
         findings += problems
         if not any(one.code == "foreign-root-qdisc" for one in problems):
             uplinks.append(uplink)
-    if not uplinks:
-        is_blind = not desired.uplinks and (desired.directions.tx.levels is not None or _has_limits(desired))
+    has_ingress = _has_ingress(desired, observed, facilities)
+    if ingress.is_needed(desired) and not ingress.is_possible(observed):
+        findings.append(ingress.foreign_ifb(observed))
+    if not uplinks and not has_ingress:
+        is_blind = not desired.uplinks and (_is_leveled(desired) or _has_limits(desired))
         return Layout(specs={}, findings=tuple(findings), is_whole=desired.complete and not is_blind)
-    claims = owners.collect(desired, cgroups=facilities.cgroups)
+    claims = owners.collect(desired, cgroups=facilities.cgroups, ingress=has_ingress)
     placed = _place(desired, claims, observed)
+    inwards = Ingress()
+    if has_ingress:
+        inwards = ingress.lay_out(desired, observed, placed, queue_ms=options.queue_ms)
+    specs: dict[Key, Spec] = {
+        TableKey(): classify.table_spec(cgroups=facilities.cgroups),
+        **placed.elements,
+        **inwards.specs,
+    }
+    steered = {numbers.IFB_INDEX: inwards.steered}
     members = {
         minor: Member(level=pod.level, limit_bps=pod.limits_bps.tx) for minor, pod in placed.pods.items()
     }
-    specs: dict[Key, Spec] = {TableKey(): classify.table_spec(cgroups=facilities.cgroups), **placed.elements}
     for uplink in uplinks:
         findings += _speed_findings(uplink)
-        l0 = observed.classes.get(ClassKey(uplink.index, numbers.LEVELS[Level.L0]))
-        specs |= tree(_ground(desired, uplink, options, facilities), members, l0)
+        ground = _ground(desired, uplink, options, facilities)
+        made = tree(ground, members, observed.classes_on(uplink.index))
+        specs |= made.specs
+        steered[uplink.index] = made.steered
     return Layout(
         specs=specs,
-        findings=(*findings, *claims.findings),
+        findings=(*findings, *claims.findings, *inwards.findings),
         workloads={minor: pod.name for minor, pod in placed.pods.items()},
+        steered={device: one for device, one in steered.items() if one is not None},
         is_whole=desired.complete,
     )
 
@@ -87,22 +110,25 @@ def lay_out(desired: DesiredState, observed: TcObserved, options: Options, facil
 def _is_needed(desired: DesiredState, uplink: DesiredUplink) -> bool:
     """Whether anything is to be shaped on an uplink: by level, which takes a total, or by a workload's limit."""
     is_leveled = desired.directions.tx.levels is not None and uplink.total_bps.tx is not None
-    return uplink.index > 0 and (is_leveled or _has_limits(desired))
+    is_limited = any(pod.limits_bps.tx is not None for pod in desired.pods)
+    return uplink.index > 0 and (is_leveled or is_limited)
+
+
+def _has_ingress(desired: DesiredState, observed: TcObserved, facilities: Facilities) -> bool:
+    """Whether the ingress direction is shaped; without a known uplink nobody can tell what comes from outside."""
+    is_able = facilities.ingress and ingress.is_possible(observed)
+    return is_able and bool(desired.uplinks) and ingress.is_needed(desired)
+
+
+def _is_leveled(desired: DesiredState) -> bool:
+    return any(desired.directions[way].levels is not None for way in Direction)
 
 
 def _has_limits(desired: DesiredState) -> bool:
-    return any(pod.limits_bps.tx is not None for pod in desired.pods)
+    return any(pod.is_limited for pod in desired.pods)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Placed:
-    """The workloads by their leaves' minors, and the elements that lead to leaves."""
-
-    pods: Mapping[int, DesiredPod]
-    elements: Mapping[Key, Spec]
-
-
-def _place(desired: DesiredState, claims: owners.Claims, observed: TcObserved) -> _Placed:
+def _place(desired: DesiredState, claims: owners.Claims, observed: TcObserved) -> Placed:
     """A leaf for every workload whose packets can be known; one without any element needs none yet."""
     by_owner = {owner_of(pod.uid): pod for pod in desired.pods}
     claimed = set(claims.owners.values())
@@ -112,7 +138,7 @@ def _place(desired: DesiredState, claims: owners.Claims, observed: TcObserved) -
         key: ElementSpec(minor=minors.get(owner, numbers.CRITICAL), owner=owner)
         for key, owner in claims.owners.items()
     }
-    return _Placed(pods={minor: by_owner[owner] for owner, minor in minors.items()}, elements=elements)
+    return Placed(pods={minor: by_owner[owner] for owner, minor in minors.items()}, elements=elements)
 
 
 def _ground(desired: DesiredState, uplink: DesiredUplink, options: Options, facilities: Facilities) -> Ground:
@@ -131,7 +157,7 @@ def _root_findings(uplink: DesiredUplink, observed: TcObserved, options: Options
     """What stands at the root of an uplink, where it is not ours or not as ours must be."""
     ours = observed.specs.get(RootKey(uplink.index))
     if isinstance(ours, RootSpec):
-        return [_wrong_default(uplink, ours)] if ours != ROOT_SPEC else []
+        return [_wrong_default(uplink, ours)] if ours != root_spec(uplink.index) else []
     root = observed.roots.get(uplink.index)
     if root is None:
         return []
@@ -180,23 +206,14 @@ def _speed_findings(uplink: DesiredUplink) -> list[Finding]:
     ]
 
 
-def _not_enforced(desired: DesiredState) -> list[Finding]:
+def _rules_findings(desired: DesiredState) -> list[Finding]:
     """What this backend leaves undone."""
-    found = []
-    limited = sum(pod.limits_bps.rx is not None for pod in desired.pods)
-    text = "not enforced: ingress is not shaped in this version"
-    if limited:
-        who = "1 workload has a limit" if limited == 1 else f"{limited} workloads have limits"
-        found.append(warning("not-enforced-ingress", "rx", f"{text}, and {who} for it"))
-    elif desired.directions[Direction.RX].levels is not None:
-        found.append(info("not-enforced-ingress", "rx", text))
-    found += [
+    return [
         warning(
             "not-enforced-rules",
             f"pod {pod.name}",
-            "not enforced: rules inside a workload; its level and its egress limit are",
+            "not enforced: rules inside a workload; its level and its limits are",
         )
         for pod in desired.pods
         if pod.rules.tx or pod.rules.rx
     ]
-    return found

@@ -10,14 +10,26 @@ from __future__ import annotations
 from typing import Final
 
 from netqos_tc import numbers, strangers
-from netqos_tc.spec import ClassKey, FilterKey, FilterSpec, Key, QueueKey, Spec, TableSpec
+from netqos_tc.spec import (
+    ClassKey,
+    FilterKey,
+    FilterSpec,
+    Key,
+    LinkKey,
+    QueueKey,
+    RedirectKey,
+    Spec,
+    TableSpec,
+)
 
 NODES_LEAVES: Final = frozenset({numbers.CONTROL, numbers.CRITICAL, numbers.HOST})
 NODES_CLASSES: Final = frozenset({numbers.TOTAL, numbers.L0, *NODES_LEAVES})
 
 
 def is_vital(key: Key, before: Spec | None, after: Spec | None) -> bool:
-    """Whether an object, as it was met, may keep the node's own packets from leaving.
+    """Whether an object, as it was met, may keep packets from the node, or the node's own packets from leaving.
+
+    A redirect to a device that is gone or down drops all that workloads receive, the node's probes of them too.
 
     One that is missing never does: its packets find the default class, which is the unknown leaf.
     """
@@ -26,6 +38,8 @@ def is_vital(key: Key, before: Spec | None, after: Spec | None) -> bool:
             return not met.chains <= wanted.chains or not set(met.rules) <= set(wanted.rules)
         case FilterKey(), FilterSpec() as met, _:
             return after is not None or strangers.is_strange(key, met)
+        case LinkKey() | RedirectKey(), _, _:
+            return None not in (before, after)
         case ClassKey(minor=minor), _, _:
             return None not in (before, after) and minor in NODES_CLASSES
         case QueueKey(minor=minor), _, _:

@@ -60,7 +60,7 @@ class RequestRefused(NetqosError):
 
 
 class Channel:
-    """One netlink socket."""
+    """One netlink socket; the kernel tells others by its `port` who changed something."""
 
     def __init__(self, protocol: int) -> None:
         """Open it in the namespace of the calling thread; `Unsupported` where the kernel has no such protocol."""
@@ -76,6 +76,7 @@ class Channel:
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BUFFER)
         self._socket.settimeout(_TIMEOUT_S)
         self._socket.bind((0, 0))
+        self.port: Final[int] = self._socket.getsockname()[0]
         self._sequence = 0
         self.writes = 0
 

@@ -15,7 +15,7 @@ from typing import Final
 
 from netqos_tc import netmsg
 from netqos_tc.netmsg import Message, Request, attribute, attributes, each_attribute, string
-from netqos_tc.numbers import class_id, minor_of
+from netqos_tc.numbers import KINDS, minor_of
 from netqos_tc.spec import ChainSpec, ElementKey, ElementMap, ElementSpec, RuleSpec
 
 TABLE: Final = "netqos"
@@ -97,8 +97,9 @@ def batch_end() -> Request:
 
 def add_element(key: ElementKey, spec: ElementSpec) -> Request:
     """Add an element; EBUSY where it is there with another class."""
+    target = KINDS[key.map.direction].class_id(spec.minor)
     content = _element_key(key)
-    content += _nested(_ELEMENT_DATA, attribute(_DATA_VALUE, struct.pack("=I", class_id(spec.minor))))
+    content += _nested(_ELEMENT_DATA, attribute(_DATA_VALUE, struct.pack("=I", target)))
     owner = spec.owner.encode() + b"\0"
     content += attribute(_ELEMENT_USERDATA, bytes((_COMMENT, len(owner))) + owner)
     return Request(_NEWSETELEM, netmsg.CREATE, _element_list(key, content))

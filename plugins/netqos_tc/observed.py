@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from netqos.model.plan import ObservedState
+from netqos_tc import numbers
+from netqos_tc.places import Device, Hook, Routes
 from netqos_tc.root import Root
 from netqos_tc.spec import ClassKey, ClassSpec, ElementKey, ElementSpec, Key, RootKey, Spec
 
@@ -17,12 +19,32 @@ class TcObserved(ObservedState):
     `roots`: the root qdiscs that are not ours, by device. `names`: the devices that have a tree of ours. `saved`: the
     earlier roots kept in the state folder, by device name. `remembered`: the last known minor of each owner, from
     this process's memory; it keeps classes when somebody flushed the table that tells their owners.
+
+    `routes`, `devices` and `hooks` tell where workloads are and what others have there. `own_hooks` are the devices
+    whose hook we made, from memory too: it keeps that when somebody removes our filter alone. `foreign_ifb` says what
+    stands where our IFB belongs, None for nothing.
     """
 
     roots: Mapping[int, Root] = field(default_factory=dict)
     names: Mapping[int, str] = field(default_factory=dict)
     saved: Mapping[str, Root] = field(default_factory=dict)
     remembered: Mapping[str, int] = field(default_factory=dict)
+    routes: Routes = field(default_factory=Routes)
+    devices: Mapping[int, Device] = field(default_factory=dict)
+    hooks: Mapping[int, Hook] = field(default_factory=dict)
+    own_hooks: frozenset[int] = frozenset()
+    foreign_ifb: str | None = None
+
+    def device_name(self, ifindex: int) -> str:
+        """A device's name, or its index where that is not known."""
+        known = self.devices.get(ifindex)
+        return known.name if known is not None else f"device {ifindex}"
+
+    def classes_on(self, ifindex: int) -> Mapping[int, ClassSpec]:
+        """The inner classes on one device, by minor."""
+        keys = {minor: ClassKey(ifindex, minor) for minor in numbers.INNER}
+        found = {minor: self.specs.get(key) for minor, key in keys.items()}
+        return {minor: spec for minor, spec in found.items() if isinstance(spec, ClassSpec)}
 
     @property
     def specs(self) -> Mapping[Key, Spec]:

@@ -11,14 +11,20 @@ import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import Final
 
 from netqos.model.desired import DesiredPod, DesiredState
 from netqos.model.health import Finding, error, info, warning
 from netqos.model.ids import CgroupPath
+from netqos.model.levels import Direction
 from netqos_tc.classify import CRITICAL_OWNER, cgroup_map, owner_of
-from netqos_tc.numbers import FIRST_POD, LAST_POD, class_id, is_pod_minor
+from netqos_tc.numbers import FIRST_POD, LAST_POD, is_pod_minor, minor_of
 from netqos_tc.observed import TcObserved
-from netqos_tc.spec import CGROUP_MAPS, ElementKey, ElementMap
+from netqos_tc.spec import ADDRESS_MAPS, CGROUP_MAPS, ElementKey
+
+_DESTINATIONS: Final = {
+    ADDRESS_MAPS[Direction.TX, version]: ADDRESS_MAPS[Direction.RX, version] for version in (4, 6)
+}
 
 
 @dataclass(slots=True)
@@ -46,13 +52,22 @@ class Claims:
         return tuple(key for key, holder in self.owners.items() if holder == owner)
 
 
-def collect(desired: DesiredState, *, cgroups: bool) -> Claims:
-    """Every element that should be there. The cgroups that keep the node reachable come first."""
+def collect(desired: DesiredState, *, cgroups: bool, ingress: bool) -> Claims:
+    """Every element that should be there. The cgroups that keep the node reachable come first.
+
+    With `ingress` an address stands for both directions: as a source, and as a destination.
+    """
     claims = Claims()
     for path, number in desired.critical_cgroups if cgroups else ():
         _claim_cgroup(claims, path, number, owner=CRITICAL_OWNER, subject=f"cgroup {path}")
     for pod in desired.pods:
         _claim_pod(claims, pod, cgroups=cgroups)
+    if ingress:
+        claims.owners |= {
+            ElementKey(_DESTINATIONS[key.map], key.value): owner
+            for key, owner in claims.owners.items()
+            if key.map in _DESTINATIONS
+        }
     return claims
 
 
@@ -83,7 +98,7 @@ class _Known:
     def __init__(self, observed: TcObserved) -> None:
         self._parents: dict[int, set[int]] = {}
         for key, spec in observed.classes.items():
-            self._parents.setdefault(key.minor, set()).add(spec.parent)
+            self._parents.setdefault(key.minor, set()).add(minor_of(spec.parent))
         self._owners: dict[int, set[str]] = {}
         for element in observed.elements.values():
             self._owners.setdefault(element.minor, set()).add(element.owner)
@@ -104,8 +119,7 @@ class _Known:
 
     def stands_under(self, minor: int, parent_minor: int) -> bool:
         """Whether the leaf, on every device where it is, has this parent."""
-        parent = class_id(parent_minor)
-        return self._parents.get(minor, {parent}) == {parent}
+        return self._parents.get(minor, {parent_minor}) == {parent_minor}
 
 
 def _fresh(owner: str, used: set[int]) -> int:
@@ -154,7 +168,7 @@ def _claim_address(claims: Claims, text: str, *, owner: str, subject: str) -> No
             )
         )
         return
-    which = ElementMap.TX4 if address.version == 4 else ElementMap.TX6
+    which = ADDRESS_MAPS[Direction.TX, address.version]
     claims.add(ElementKey(which, str(address)), owner, subject, f"address {address}")
 
 

@@ -35,6 +35,9 @@ MOST_QUEUE: Final = 32 * 1024 * 1024
 CONTROL_QUEUE: Final = 16 * 1024
 """Control frames are small and few; 16 KiB are 100 ms at 1 Mbit/s."""
 
+LOCAL_QUEUE: Final = 4 * 1024 * 1024
+"""It fills only while the CPU that empties the IFB is behind: 3 ms at 10 Gbit/s."""
+
 QUANTUM: Final = 15_000
 HOST_WEIGHT: Final = 4
 
@@ -100,7 +103,11 @@ def inner_shape(rate_bps: int, ceil_bps: int, *, mtu: int) -> Shape:
     the throughput (0.38 to 0.54 of 40 Gbit/s).
     """
     rate = bytes_per_s(max(rate_bps, FLOOR_BPS))
-    ceil = max(bytes_per_s(ceil_bps), rate)
+    return inner_at(rate, max(bytes_per_s(ceil_bps), rate), mtu=mtu)
+
+
+def inner_at(rate: int, ceil: int, *, mtu: int) -> Shape:
+    """As `inner_shape`, by bytes per second: an inner class that the fast loop moves."""
     return Shape(
         rate=rate,
         ceil=ceil,
@@ -109,14 +116,12 @@ def inner_shape(rate_bps: int, ceil_bps: int, *, mtu: int) -> Shape:
     )
 
 
-def with_ceil(shape: Shape, ceil: int, *, mtu: int) -> Shape:
-    """An inner class under another ceiling (bytes per second), which the fast loop moves."""
-    return Shape(
-        rate=shape.rate,
-        ceil=ceil,
-        buffer=shape.buffer,
-        cbuffer=burst_ticks(inner_burst(ceil, mtu=mtu), ceil),
-    )
+def l0_rate(own: int, room: int, others: int) -> int:
+    """L0's rate in a room that is less than the total, all in bytes per second: what L1 and L2 leave, at most its own.
+
+    A class within its rate asks no parent, so L0's whole guarantee would come on top of what the node itself receives.
+    """
+    return min(own, max(room - others, bytes_per_s(FLOOR_BPS)))
 
 
 def inner_burst(rate: int, *, mtu: int) -> int:
@@ -176,6 +181,11 @@ def leaf_rates(level: Level, guarantee_bps: int, leaves: int) -> LeafRates:
     if wanted_bps * leaves > budget_bps:
         wanted_bps = budget_bps // (1 << max(leaves - 1, 0).bit_length())
     return LeafRates(pod_bps=wanted_bps, host_bps=host_bps)
+
+
+def local_shape(*, mtu: int) -> Shape:
+    """The leaf of what never left the node: a rate above any machine, so that it is held by nothing."""
+    return inner_shape(UNKNOWN_TOTAL_BPS, UNKNOWN_TOTAL_BPS, mtu=mtu)
 
 
 def control_shape(total_bps: int, *, mtu: int) -> Shape:

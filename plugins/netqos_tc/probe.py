@@ -20,12 +20,12 @@ from netqos.backend import Capabilities, NftRunner
 from netqos.errors import NetqosError, Unsupported
 from netqos.model.health import Finding, error, info, warning
 from netqos.model.levels import Direction
-from netqos_tc import cgroupspace, classify, netmsg, numbers, wire
+from netqos_tc import cgroupspace, classify, hooks, netmsg, numbers, wire
 from netqos_tc.layout import Facilities
 from netqos_tc.netlink import Channel, Refused
 from netqos_tc.netmsg import Request
-from netqos_tc.spec import ClassSpec, LeafQueueSpec, TableSpec
-from netqos_tc.tree import CONTROL_FILTERS, ROOT_SPEC
+from netqos_tc.spec import ClassSpec, LeafQueueSpec, LinkSpec, RedirectSpec, TableSpec
+from netqos_tc.tree import CONTROL_FILTERS, root_spec
 
 _CLONE_NEWNET: Final = 0x40000000  # include/uapi/linux/sched.h
 _LOOPBACK: Final = 1
@@ -48,6 +48,13 @@ class Trials:
     htb: Answer
     bfifo: Answer
     u32: Answer
+    ifb: Answer
+    redirect: Answer
+
+    @property
+    def ingress(self) -> bool:
+        """Whether ingress may be shaped: no part of it is known to be missing."""
+        return Answer.NO not in {self.ifb, self.redirect}
 
 
 def probe(
@@ -64,13 +71,19 @@ def probe(
     is_available = Answer.NO not in {trials.may_write, trials.htb, trials.bfifo} and cgroups is not None
     capabilities = Capabilities(
         available=is_available,
-        enforces=frozenset({Direction.TX}) if is_available else frozenset(),
+        enforces=_directions(trials) if is_available else frozenset(),
         lends=True,
         limits=True,
         rules=False,
         findings=findings,
     )
-    return capabilities, Facilities(u32=trials.u32 is not Answer.NO, cgroups=bool(cgroups))
+    return capabilities, Facilities(
+        u32=trials.u32 is not Answer.NO, cgroups=bool(cgroups), ingress=trials.ingress
+    )
+
+
+def _directions(trials: Trials) -> frozenset[Direction]:
+    return frozenset(Direction) if trials.ingress else frozenset({Direction.TX})
 
 
 def try_kernel(route: Channel) -> Trials:
@@ -86,6 +99,8 @@ def try_kernel(route: Channel) -> Trials:
         htb=aside.get("htb", _from_refusal(htb)),
         bfifo=aside.get("bfifo", _from_refusal(bfifo)),
         u32=aside.get("u32", Answer.UNKNOWN),
+        ifb=aside.get("ifb", Answer.UNKNOWN),
+        redirect=aside.get("redirect", Answer.UNKNOWN),
     )
 
 
@@ -109,21 +124,32 @@ def _try_objects() -> dict[str, Answer]:
     try:
         htb, _leaf, bfifo, u32 = route.write(
             [
-                wire.make_root(_LOOPBACK, ROOT_SPEC),
+                wire.make_root(_LOOPBACK, root_spec(_LOOPBACK)),
                 wire.make_class(_LOOPBACK, numbers.UNKNOWN, leaf),
                 wire.make_queue(_LOOPBACK, numbers.UNKNOWN, LeafQueueSpec(limit=1500)),
                 wire.make_filter(_LOOPBACK, 1, CONTROL_FILTERS[1]),
             ]
         )
+        ingress = _try_ingress(route)
     finally:
         route.close()
     if htb is not None:
         return {"htb": Answer.NO} if htb.code == _UNKNOWN_KIND else {}
-    return {
-        "htb": Answer.YES,
-        "bfifo": Answer.YES if bfifo is None else Answer.NO,
-        "u32": Answer.YES if u32 is None else Answer.NO,
-    }
+    return {"htb": Answer.YES, "bfifo": _answer(bfifo), "u32": _answer(u32), **ingress}
+
+
+def _try_ingress(route: Channel) -> dict[str, Answer]:
+    """Make an IFB with the index that ours has, and lead another device to it."""
+    redirect = RedirectSpec(target=numbers.IFB_INDEX, owns_hook=True)
+    made = route.write(hooks.make_link(numbers.IFB_INDEX, LinkSpec()))
+    if any(made):
+        return {"ifb": Answer.NO}
+    led = route.write([hooks.make_hook(_LOOPBACK), hooks.make_redirect(_LOOPBACK, redirect)])
+    return {"ifb": Answer.YES, "redirect": Answer.NO if any(led) else Answer.YES}
+
+
+def _answer(refused: Refused | None) -> Answer:
+    return Answer.YES if refused is None else Answer.NO
 
 
 def _in_new_namespace(work: Callable[[], dict[str, Answer]]) -> dict[str, Answer] | None:
@@ -228,6 +254,11 @@ def _kernel_findings(trials: Trials) -> list[Finding]:
         found.append(_missing("sch_htb", "CONFIG_NET_SCH_HTB", "nothing can be shaped"))
     if trials.bfifo is Answer.NO:
         found.append(_missing("bfifo", "CONFIG_NET_SCH_FIFO", "queues cannot be kept short"))
+    if trials.ifb is Answer.NO:
+        found.append(_no_ingress("ifb", "it has no IFB", "modprobe ifb numifbs=0 (CONFIG_IFB)"))
+    if trials.redirect is Answer.NO:
+        hint = "modprobe act_mirred cls_u32 (CONFIG_NET_CLS_ACT, CONFIG_NET_ACT_MIRRED, CONFIG_NET_CLS_U32)"
+        found.append(_no_ingress("mirred", "nothing can be redirected at a device's egress", hint))
     if trials.u32 is Answer.NO:
         found.append(
             warning(
@@ -242,6 +273,11 @@ def _kernel_findings(trials: Trials) -> list[Finding]:
             info("u32-unknown", "backend tc", "whether cls_u32 is there shows when the first filter is made")
         )
     return found
+
+
+def _no_ingress(part: str, reason: str, hint: str) -> Finding:
+    message = f"not enforced: ingress; this kernel cannot do it: {reason}. Egress is shaped all the same"
+    return warning(f"no-{part}", "backend tc", message, hint=hint)
 
 
 def _missing(module: str, option: str, consequence: str) -> Finding:

@@ -6,10 +6,11 @@ import errno
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-from netqos_tc import answers, classify, nfwire, numbers, wire
+from netqos_tc import answers, classify, hooks, nfwire, numbers, uapi, wire
 from netqos_tc.answers import HtbClass, Link, Qdisc
 from netqos_tc.netlink import Channel, RequestRefused
 from netqos_tc.netmsg import Message, Request
+from netqos_tc.places import Hook
 from netqos_tc.root import Child, Root
 from netqos_tc.spec import (
     ChainSpec,
@@ -20,7 +21,11 @@ from netqos_tc.spec import (
     FilterKey,
     FilterSpec,
     Key,
+    LinkKey,
+    LinkSpec,
     QueueKey,
+    RedirectKey,
+    RedirectSpec,
     RootKey,
     RootSpec,
     RuleSpec,
@@ -29,19 +34,31 @@ from netqos_tc.spec import (
     TableSpec,
 )
 
-_CLSACT = 0xFFFFFFF1
 FILTERED = (0, *sorted(numbers.INNER))
 """The places in our tree, by minor, whose filters packets meet: the root, and classes that are not leaves."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Inventory:
-    """What was read. `links` are the devices with a tree, `direct_packets` what their roots sent unshaped."""
+    """What was read. `links` are the devices with a tree, `direct_packets` what their roots sent unshaped.
+
+    `foreign_ifb` says what stands where our IFB belongs.
+    """
 
     specs: dict[Key, Spec] = field(default_factory=dict)
     roots: dict[int, Root] = field(default_factory=dict)
     links: dict[int, Link] = field(default_factory=dict)
     direct_packets: dict[int, int] = field(default_factory=dict)
+    hooks: dict[int, Hook] = field(default_factory=dict)
+    foreign_ifb: str | None = None
+
+    def own_hooks(self) -> frozenset[int]:
+        """The devices whose hook our filter says to be ours."""
+        return frozenset(
+            key.ifindex
+            for key, spec in self.specs.items()
+            if isinstance(key, RedirectKey) and isinstance(spec, RedirectSpec) and spec.owns_hook
+        )
 
     def owners(self) -> dict[str, int]:
         """The leaf of every owner, by its elements."""
@@ -61,9 +78,11 @@ class Reader:
         found = Inventory()
         qdiscs = [answers.read_qdisc(message) for message in self._route.dump(wire.dump_qdiscs())]
         found.roots.update(_foreign_roots(qdiscs))
+        self._add_link(found)
         for root in qdiscs:
-            if is_our_root(root):
+            if is_our_root(root) and (root.ifindex != numbers.IFB_INDEX or found.foreign_ifb is None):
                 self._add_tree(found, root, qdiscs)
+        self._add_hooks(found, qdiscs)
         self._add_table(found)
         return found
 
@@ -72,13 +91,18 @@ class Reader:
         qdiscs = [answers.read_qdisc(message) for message in self._route.dump(wire.dump_qdiscs())]
         return _foreign_roots(one for one in qdiscs if one.ifindex == ifindex).get(ifindex)
 
-    def has_our_root(self, ifindex: int) -> bool:
-        """Whether a device has a tree of ours."""
+    def our_root(self, ifindex: int) -> Qdisc | None:
+        """The root of our tree on a device, None where it has none."""
         try:
             found = self._route.find(wire.get_root_of(ifindex))
         except RequestRefused:
-            return False
-        return found is not None and is_our_root(answers.read_qdisc(found))
+            return None
+        root = answers.read_qdisc(found) if found is not None else None
+        return root if root is not None and is_our_root(root) else None
+
+    def has_our_root(self, ifindex: int) -> bool:
+        """Whether a device has a tree of ours."""
+        return self.our_root(ifindex) is not None
 
     def has_table(self) -> bool:
         """Whether our nft table is there with its maps."""
@@ -106,7 +130,7 @@ class Reader:
     def classes(self, ifindex: int) -> list[HtbClass]:
         """The classes of our tree on a device."""
         messages = self._route.dump(wire.dump_classes(ifindex))
-        return [answers.read_class(one) for one in messages if answers.is_class_of(one, numbers.MAJOR)]
+        return [answers.read_class(one) for one in messages if answers.is_our_class(one)]
 
     def our_class(self, ifindex: int, minor: int) -> HtbClass | None:
         """One class of our tree on a device, None where it is not there."""
@@ -114,6 +138,27 @@ class Reader:
             return answers.read_class(self._route.get(wire.get_class(ifindex, minor)))
         except RequestRefused:
             return None
+
+    def own_link(self) -> LinkSpec | None:
+        """Our IFB, None where it is not there or not ours."""
+        link = self.link(numbers.IFB_INDEX)
+        return hooks.read_own_link(link) if link is not None else None
+
+    def has_hook(self, ifindex: int) -> bool:
+        """Whether a device has a hook for filters (clsact)."""
+        try:
+            found = self._route.find(wire.get_qdisc_at(ifindex, uapi.CLSACT))
+        except RequestRefused:
+            return False
+        return found is not None and answers.read_qdisc(found).kind == "clsact"
+
+    def is_hook_ours_alone(self, ifindex: int) -> bool:
+        """Whether nothing is at a device's hook but what has our preference."""
+        try:
+            others = hooks.preferences(self._route.dump(hooks.dump_filters(ifindex)))
+            return not others and not self._route.dump(hooks.dump_ingress_filters(ifindex))
+        except RequestRefused:
+            return False
 
     def link(self, ifindex: int) -> Link | None:
         """A device, None when it has gone."""
@@ -127,6 +172,39 @@ class Reader:
         requests = [nfwire.dump_rules(), *map(nfwire.dump_elements, ElementMap)]
         return [message for request in requests for message in self._dump_table(request)]
 
+    def _add_link(self, found: Inventory) -> None:
+        """Our IFB, or what stands in its place by index or by name."""
+        link = self.link(numbers.IFB_INDEX)
+        own = hooks.read_own_link(link) if link is not None else None
+        if own is not None:
+            found.specs[LinkKey(numbers.IFB_INDEX)] = own
+            return
+        try:
+            link = link or answers.read_link(self._route.get(wire.get_link(0, numbers.IFB_NAME)))
+        except RequestRefused:
+            return
+        found.foreign_ifb = f"there is a device {link.name} (index {link.ifindex})"
+
+    def _add_hooks(self, found: Inventory, qdiscs: Iterable[Qdisc]) -> None:
+        """What is at the egress hook of each device that has one."""
+        for one in qdiscs:
+            if one.parent != uapi.CLSACT:
+                continue
+            if one.kind != "clsact":
+                found.hooks[one.ifindex] = Hook(has_ingress=True)
+                continue
+            messages = self._egress_filters(one.ifindex)
+            found.hooks[one.ifindex] = Hook(has_clsact=True, preferences=hooks.preferences(messages))
+            redirect = hooks.read_redirect(messages)
+            if redirect is not None:
+                found.specs[RedirectKey(one.ifindex)] = redirect
+
+    def _egress_filters(self, ifindex: int) -> list[Message]:
+        try:
+            return self._route.dump(hooks.dump_filters(ifindex))
+        except RequestRefused:
+            return []
+
     def _add_tree(self, found: Inventory, root: Qdisc, qdiscs: Iterable[Qdisc]) -> None:
         ifindex = root.ifindex
         link = self.link(ifindex)
@@ -137,9 +215,10 @@ class Reader:
         found.specs[RootKey(ifindex)] = RootSpec(default_minor=answers.read_default_minor(root.options))
         for one in self.classes(ifindex):
             found.specs[ClassKey(ifindex, one.minor)] = one.spec
+        major = numbers.kind_on(ifindex).major
         for qdisc in qdiscs:
             minor = numbers.minor_of(qdisc.parent)
-            is_leafs = qdisc.ifindex == ifindex and numbers.major_of(qdisc.parent) == numbers.MAJOR
+            is_leafs = qdisc.ifindex == ifindex and numbers.major_of(qdisc.parent) == major
             if is_leafs and ClassKey(ifindex, minor) in found.specs and minor not in numbers.INNER:
                 found.specs[QueueKey(ifindex, minor)] = answers.read_queue(qdisc)
         minors = [key.minor for key in found.specs if isinstance(key, ClassKey) and key.ifindex == ifindex]
@@ -159,7 +238,7 @@ class Reader:
     def _filters_on(self, ifindex: int, minors: Iterable[int]) -> dict[Key, Spec]:
         found: dict[Key, Spec] = {}
         for minor in minors:
-            for message in self._route.dump(wire.dump_filters(ifindex, numbers.class_id(minor))):
+            for message in self._route.dump(wire.dump_filters(ifindex, numbers.class_id(minor, ifindex))):
                 chain, preference = answers.filter_chain(message), answers.filter_preference(message)
                 key = FilterKey(ifindex, preference, minor=minor, chain=chain)
                 spec, met = answers.read_filter(message), found.get(key)
@@ -171,7 +250,7 @@ class Reader:
 
     def filter_messages(self, ifindex: int) -> list[Message]:
         """The raw messages of the filters on our root and our inner classes."""
-        places = map(numbers.class_id, FILTERED)
+        places = [numbers.class_id(minor, ifindex) for minor in FILTERED]
         return [one for place in places for one in self._route.dump(wire.dump_filters(ifindex, place))]
 
     def _add_table(self, found: Inventory) -> None:
@@ -203,7 +282,8 @@ class Reader:
 
 def is_our_root(qdisc: Qdisc) -> bool:
     """Whether it is the root of a tree of ours."""
-    return (qdisc.kind, qdisc.handle, qdisc.parent) == ("htb", numbers.ROOT, numbers.PARENT_ROOT)
+    ours = numbers.kind_on(qdisc.ifindex).root
+    return (qdisc.kind, qdisc.handle, qdisc.parent) == ("htb", ours, numbers.PARENT_ROOT)
 
 
 def _foreign_roots(qdiscs: Iterable[Qdisc]) -> dict[int, Root]:
@@ -214,7 +294,7 @@ def _foreign_roots(qdiscs: Iterable[Qdisc]) -> dict[int, Root]:
     for one in qdiscs:
         if one.parent == numbers.PARENT_ROOT:
             found[one.ifindex] = one
-        elif one.parent == _CLSACT and one.kind == "clsact":
+        elif one.parent == uapi.CLSACT and one.kind == "clsact":
             hooked.add(one.ifindex)
         elif one.handle != 0:
             child = Child(parent=one.parent, kind=one.kind, handle=one.handle, options=one.options)

@@ -9,6 +9,9 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
+from netqos.model.levels import Direction
+from netqos_tc import numbers
+
 
 @dataclass(frozen=True, slots=True, order=True)
 class RootKey:
@@ -44,6 +47,20 @@ class FilterKey:
 
 
 @dataclass(frozen=True, slots=True, order=True)
+class LinkKey:
+    """A device of our own: the IFB."""
+
+    ifindex: int
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class RedirectKey:
+    """What leads the packets that a device sends to the IFB first: our filter at its egress hook."""
+
+    ifindex: int
+
+
+@dataclass(frozen=True, slots=True, order=True)
 class TableKey:
     """The nft table of this network namespace."""
 
@@ -53,6 +70,8 @@ class ElementMap(enum.Enum):
 
     TX4 = "tx4"
     TX6 = "tx6"
+    RX4 = "rx4"
+    RX6 = "rx6"
     CG1 = "cg1"
     CG2 = "cg2"
     CG3 = "cg3"
@@ -65,6 +84,19 @@ class ElementMap(enum.Enum):
         """The depth of the cgroups that it holds, None for a map of addresses."""
         return int(self.value[2:]) if self.value.startswith("cg") else None
 
+    @property
+    def direction(self) -> Direction:
+        """In which trees the classes are that its elements lead to."""
+        return Direction.RX if self.value.startswith("rx") else Direction.TX
+
+
+ADDRESS_MAPS = {
+    (Direction.TX, 4): ElementMap.TX4,
+    (Direction.TX, 6): ElementMap.TX6,
+    (Direction.RX, 4): ElementMap.RX4,
+    (Direction.RX, 6): ElementMap.RX6,
+}
+"""The maps of addresses, by direction and version."""
 
 CGROUP_MAPS = {one.depth: one for one in ElementMap if one.depth is not None}
 
@@ -82,6 +114,29 @@ class RootSpec:
     """Our root qdisc: HTB with our handle, whose default is the given minor."""
 
     default_minor: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkSpec:
+    """The IFB: its name, whether it is up, the packets that its own queue takes, and its MTU."""
+
+    name: str = numbers.IFB_NAME
+    is_up: bool = True
+    queue_length: int = 1000
+    mtu: int = 65535
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RedirectSpec:
+    """A filter at the hook that sends every packet to `target` (0: to a device that is gone, where they are dropped).
+
+    `owns_hook`: the hook itself (clsact) was made by us, and goes with the filter where nothing else is on it. `more`
+    are other filters that have the same preference. A filter with our preference that is none of ours has target -1.
+    """
+
+    target: int
+    owns_hook: bool
+    more: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,5 +227,5 @@ class ElementSpec:
     owner: str
 
 
-Key = RootKey | ClassKey | QueueKey | FilterKey | TableKey | ElementKey
-Spec = RootSpec | ClassSpec | LeafQueueSpec | FilterSpec | TableSpec | ElementSpec
+Key = LinkKey | RootKey | ClassKey | QueueKey | FilterKey | RedirectKey | TableKey | ElementKey
+Spec = LinkSpec | RootSpec | ClassSpec | LeafQueueSpec | FilterSpec | RedirectSpec | TableSpec | ElementSpec

@@ -9,7 +9,17 @@ from __future__ import annotations
 
 from netqos_tc import describe
 from netqos_tc.reader import Reader
-from netqos_tc.spec import ClassKey, ElementKey, FilterKey, Key, QueueKey, RootKey, TableKey
+from netqos_tc.spec import (
+    ClassKey,
+    ElementKey,
+    FilterKey,
+    Key,
+    LinkKey,
+    QueueKey,
+    RedirectKey,
+    RootKey,
+    TableKey,
+)
 
 
 class Standing:
@@ -32,7 +42,9 @@ class Standing:
                 if self._has_table is None:
                     self._has_table = self._reader.has_table()
                 return self._has_table
-            case QueueKey() | FilterKey() | ElementKey():
+            case LinkKey():
+                return self._reader.own_link() is not None
+            case QueueKey() | FilterKey() | ElementKey() | RedirectKey():
                 raise TypeError(f"nothing stands on {key}")
 
     def leads_to(self, key: ElementKey, minor: int) -> bool:

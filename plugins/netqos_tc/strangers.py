@@ -16,8 +16,8 @@ _SHOWN = 5
 def is_strange(key: Key, spec: Spec) -> bool:
     """Whether an object in our tree is one that we never make, by its number or by its kind."""
     match key, spec:
-        case ClassKey(minor=minor), _:
-            return minor not in numbers.FIXED and not numbers.is_pod_minor(minor)
+        case ClassKey(ifindex, minor), _:
+            return minor not in numbers.kind_on(ifindex).fixed and not numbers.is_pod_minor(minor)
         case FilterKey(), FilterSpec():
             is_ours = (key.minor, key.chain) == (0, 0) and key.preference in CONTROL_FILTERS
             return not is_ours or spec.kind != "u32" or spec.more > 0

@@ -1,4 +1,8 @@
-"""The HTB tree of one uplink as specs: total, levels, fixed leaves, a leaf for each workload, filters. Pure."""
+"""The HTB tree of one device as specs: total, levels, fixed leaves, a leaf for each workload, filters. Pure.
+
+The IFB's tree differs from an uplink's in what is not the workloads': it has a leaf beside the total for what never
+left the node, and none of the node's own, whose packets are not received through it.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +11,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from netqos.model.desired import Band
-from netqos.model.levels import Level, PerLevel
+from netqos.model.levels import Direction, Level, PerLevel
 from netqos_tc import numbers, params
-from netqos_tc.numbers import class_id
+from netqos_tc.moves import Steered
+from netqos_tc.numbers import kind_on
 from netqos_tc.params import Shape
 from netqos_tc.spec import (
     ClassKey,
@@ -25,7 +30,6 @@ from netqos_tc.spec import (
     U32Match,
 )
 
-ROOT_SPEC: Final = RootSpec(default_minor=numbers.UNKNOWN)
 NO_LEVELS_PRIO: Final = 1
 """The priority of every pod where nothing is shaped by level."""
 
@@ -63,17 +67,32 @@ class Ground:
     filters: bool = True
 
 
-def tree(ground: Ground, members: Mapping[int, Member], l0: ClassSpec | None) -> dict[Key, Spec]:
-    """All objects of one uplink. `members` by minor; `l0` is L0's class as observed, whose ceiling the loop moves."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tree:
+    """All objects of one device, and what of them the loop moves (None: nothing is shaped by level)."""
+
+    specs: Mapping[Key, Spec]
+    steered: Steered | None
+
+
+def root_spec(ifindex: int) -> RootSpec:
+    """The root of the tree that a device has or may get."""
+    return RootSpec(default_minor=kind_on(ifindex).default_minor)
+
+
+def tree(ground: Ground, members: Mapping[int, Member], met: Mapping[int, ClassSpec]) -> Tree:
+    """The tree on one device. `members` by minor; `met` are its classes as observed, some of which the loop moves."""
     plot = _Plot(ground, members)
-    specs: dict[Key, Spec] = {RootKey(ground.ifindex): ROOT_SPEC}
-    plot.add_inner(specs, l0)
-    plot.add_fixed(specs)
+    specs: dict[Key, Spec] = {RootKey(ground.ifindex): root_spec(ground.ifindex)}
+    steered = plot.add_inner(specs, met)
+    if kind_on(ground.ifindex).direction is Direction.TX:
+        plot.add_nodes_own(specs)
+    else:
+        plot.add_local(specs)
+    plot.add_unknown(specs)
     for minor, member in members.items():
         plot.add_member(specs, minor, member)
-    if ground.filters:
-        specs |= {FilterKey(ground.ifindex, number): spec for number, spec in CONTROL_FILTERS.items()}
-    return specs
+    return Tree(specs=specs, steered=steered if ground.bands is not None else None)
 
 
 class _Plot:
@@ -81,6 +100,7 @@ class _Plot:
 
     def __init__(self, ground: Ground, members: Mapping[int, Member]) -> None:
         self._ground = ground
+        self._kind = kind_on(ground.ifindex)
         self._mtu = ground.mtu
         self._total_bps = ground.total_bps or params.UNKNOWN_TOTAL_BPS
         off = Band(guarantee_bps=0, ceiling_bps=self._total_bps, enabled=False)
@@ -90,31 +110,51 @@ class _Plot:
             for level in Level
         }
 
-    def add_inner(self, specs: dict[Key, Spec], l0: ClassSpec | None) -> None:
-        """The total and the levels."""
-        total = params.inner_shape(self._total_bps, self._total_bps, mtu=self._mtu)
-        self._put(specs, numbers.TOTAL, _class(numbers.ROOT, total))
-        for level, minor in numbers.LEVELS.items():
-            shape = params.inner_shape(self._guarantee_bps(level), self._ceiling_bps(level), mtu=self._mtu)
-            is_moved = level is Level.L0 and l0 is not None and self._ground.bands is not None
-            if is_moved and l0 is not None and shape.rate <= l0.ceil <= shape.ceil:
-                shape = params.with_ceil(shape, l0.ceil, mtu=self._mtu)
-            self._put(specs, minor, _class(class_id(numbers.TOTAL), shape))
+    def add_inner(self, specs: dict[Key, Spec], met: Mapping[int, ClassSpec]) -> Steered:
+        """The total and the levels, the moved ones as the loop left them; as they are planned."""
+        total = _class(self._kind.root, params.inner_shape(self._total_bps, self._total_bps, mtu=self._mtu))
+        l0, l1, l2 = (self._level(level) for level in Level)
+        planned = Steered(
+            total=total,
+            l0=l0,
+            others=l1.rate + l2.rate,
+            mtu=self._mtu,
+            has_room=self._kind.direction is Direction.RX and self._ground.total_bps is not None,
+        )
+        left = planned.as_left(met) if self._ground.bands is not None else planned
+        inner = dict(zip(numbers.LEVELS.values(), (left.l0, l1, l2), strict=True))
+        for minor, spec in {numbers.TOTAL: left.total, **inner}.items():
+            self._put(specs, minor, spec)
+        return planned
 
-    def add_fixed(self, specs: dict[Key, Spec]) -> None:
-        """The leaves that are always there."""
-        l0_bps, l1_bps = self._ceiling_bps(Level.L0), self._ceiling_bps(Level.L1)
+    def add_nodes_own(self, specs: dict[Key, Spec]) -> None:
+        """What an uplink has for the node itself: two leaves under L0, and one that the control filters lead to."""
+        l0_bps = self._ceiling_bps(Level.L0)
         host = params.leaf_shape(Level.L0, self._rates[Level.L0].host_bps, l0_bps, mtu=self._mtu)
         for minor in (numbers.HOST, numbers.CRITICAL):
             self._put_leaf(specs, minor, Level.L0, host, prio=0, weight=params.HOST_WEIGHT)
             self._put_queue(specs, minor, self._countable_bps(Level.L0, None))
+        control = params.control_shape(self._total_bps, mtu=self._mtu)
+        parent = self._kind.class_id(numbers.TOTAL)
+        self._put(specs, numbers.CONTROL, _class(parent, control, prio=0, quantum=params.quantum(self._mtu)))
+        specs[QueueKey(self._ground.ifindex, numbers.CONTROL)] = LeafQueueSpec(limit=params.CONTROL_QUEUE)
+        if self._ground.filters:
+            ifindex = self._ground.ifindex
+            specs.update({FilterKey(ifindex, number): spec for number, spec in CONTROL_FILTERS.items()})
+
+    def add_local(self, specs: dict[Key, Spec]) -> None:
+        """The IFB's leaf for what never left the node."""
+        shape = params.local_shape(mtu=self._mtu)
+        quantum = params.quantum(self._mtu, weight=params.HOST_WEIGHT)
+        self._put(specs, numbers.LOCAL, _class(self._kind.root, shape, prio=0, quantum=quantum))
+        specs[QueueKey(self._ground.ifindex, numbers.LOCAL)] = LeafQueueSpec(limit=params.LOCAL_QUEUE)
+
+    def add_unknown(self, specs: dict[Key, Spec]) -> None:
+        """The leaf of what nobody claims."""
+        l1_bps = self._ceiling_bps(Level.L1)
         unknown = params.leaf_shape(Level.L1, self._rates[Level.L1].pod_bps, l1_bps, mtu=self._mtu)
         self._put_leaf(specs, numbers.UNKNOWN, Level.L1, unknown, prio=self._prio(Level.L1))
         self._put_queue(specs, numbers.UNKNOWN, self._countable_bps(Level.L1, None))
-        control = params.control_shape(self._total_bps, mtu=self._mtu)
-        parent = class_id(numbers.TOTAL)
-        self._put(specs, numbers.CONTROL, _class(parent, control, prio=0, quantum=params.quantum(self._mtu)))
-        specs[QueueKey(self._ground.ifindex, numbers.CONTROL)] = LeafQueueSpec(limit=params.CONTROL_QUEUE)
 
     def add_member(self, specs: dict[Key, Spec], minor: int, member: Member) -> None:
         """One workload's leaf."""
@@ -124,6 +164,10 @@ class _Plot:
         shape = params.leaf_shape(member.level, self._rates[member.level].pod_bps, ceil_bps, mtu=self._mtu)
         self._put_leaf(specs, minor, member.level, shape, prio=self._prio(member.level))
         self._put_queue(specs, minor, self._countable_bps(member.level, member.limit_bps))
+
+    def _level(self, level: Level) -> ClassSpec:
+        shape = params.inner_shape(self._guarantee_bps(level), self._ceiling_bps(level), mtu=self._mtu)
+        return _class(self._kind.class_id(numbers.TOTAL), shape)
 
     def _guarantee_bps(self, level: Level) -> int:
         return max(self._bands[level].guarantee_bps, params.FLOOR_BPS)
@@ -155,7 +199,7 @@ class _Plot:
         self, specs: dict[Key, Spec], minor: int, level: Level, shape: Shape, *, prio: int, weight: int = 1
     ) -> None:
         quantum = params.quantum(self._mtu, weight=weight)
-        parent = class_id(numbers.LEVELS[level])
+        parent = self._kind.class_id(numbers.LEVELS[level])
         self._put(specs, minor, _class(parent, shape, prio=prio, quantum=quantum))
 
     def _put_queue(self, specs: dict[Key, Spec], minor: int, rate_bps: int) -> None:

@@ -6,7 +6,11 @@ import struct
 from typing import Final
 
 NEWLINK: Final = 16
+DELLINK: Final = 17
 GETLINK: Final = 18
+NEWROUTE: Final = 24
+DELROUTE: Final = 25
+GETROUTE: Final = 26
 NEWQDISC: Final = 36
 DELQDISC: Final = 37
 GETQDISC: Final = 38
@@ -47,12 +51,54 @@ U32_CLASSID: Final = 1
 U32_SEL: Final = 5
 SEL: Final = struct.Struct("=BBBxHHhhI")
 TERMINAL: Final = 1
+U32_ACT: Final = 7
+
+# TCA_ACT_*; struct tc_mirred: index, capabilities, verdict, two counts of references, what to do, device.
+ACT_KIND: Final = 1
+ACT_OPTIONS: Final = 2
+ACT_COOKIE: Final = 6
+MIRRED_PARMS: Final = 2
+MIRRED: Final = struct.Struct("=IIiiiiI")
+STOLEN: Final = 4
+EGRESS_REDIRECT: Final = 1
+
+# TC_H_CLSACT as the parent of the hook, and the places of its filters.
+CLSACT: Final = 0xFFFFFFF1
+HOOK_INGRESS: Final = 0xFFFFFFF2
+HOOK_EGRESS: Final = 0xFFFFFFF3
+ALL_PROTOCOLS: Final = 0x0003
 
 # IFLA_*: struct ifinfomsg, the start of struct rtnl_link_stats64.
 IFINFO: Final = struct.Struct("=BxHiII")
 IFNAME: Final = 3
 MTU: Final = 4
+QUEUE_LENGTH: Final = 13
+LINK_INFO: Final = 18
+INFO_KIND: Final = 1
+ALIAS: Final = 20
+UP: Final = 0x1
+LOOPBACK: Final = 0x8
 EXT_MASK: Final = 29
 SKIP_STATS: Final = 8
 LINK64: Final = 1
 STATS64: Final = struct.Struct("=4Q")
+
+# struct rtmsg, RTA_*, struct rtnexthop; RT_TABLE_MAIN, RTN_UNICAST, RTNH_F_DEAD.
+ROUTE: Final = struct.Struct("=BBBBBBBBI")
+ROUTE_TO: Final = 1
+ROUTE_DEVICE: Final = 4
+ROUTE_METRIC: Final = 6
+ROUTE_HOPS: Final = 9
+ROUTE_TABLE: Final = 15
+HOP: Final = struct.Struct("=HBBi")
+INET: Final = 2
+INET6: Final = 10
+MAIN_TABLE: Final = 254
+UNICAST: Final = 1
+DEAD: Final = 1
+
+# RTNLGRP_*, as the bits of a socket's address.
+LINK_GROUP: Final = 1 << 0
+TC_GROUP: Final = 1 << 3
+ROUTE4_GROUP: Final = 1 << 6
+ROUTE6_GROUP: Final = 1 << 10

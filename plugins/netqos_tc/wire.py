@@ -8,12 +8,13 @@ an earlier root is put back with exactly the option bytes that the kernel gave, 
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterable
 from typing import Final
 
 from netqos_tc import netmsg, uapi
 from netqos_tc.netmsg import Request, attribute, string
-from netqos_tc.numbers import PARENT_ROOT, ROOT, class_id
-from netqos_tc.spec import ClassSpec, FilterKey, FilterSpec, LeafQueueSpec, RootSpec
+from netqos_tc.numbers import PARENT_ROOT, class_id, kind_on
+from netqos_tc.spec import ClassSpec, FilterKey, FilterSpec, LeafQueueSpec, RootSpec, U32Match
 
 _R2Q: Final = 10  # only for classes without a quantum, which we never make
 _MOST_32: Final = 2**32 - 1
@@ -30,7 +31,7 @@ def make_root(ifindex: int, spec: RootSpec) -> Request:
     """Put our HTB in the place of whatever the root is; one step, without a moment with no root."""
     options = attribute(uapi.HTB_INIT, uapi.HTB_GLOB.pack(uapi.HTB_VERSION, _R2Q, spec.default_minor, 0, 0))
     body = (
-        tcmsg(ifindex, handle=ROOT, parent=PARENT_ROOT)
+        tcmsg(ifindex, handle=kind_on(ifindex).root, parent=PARENT_ROOT)
         + string(uapi.KIND, "htb")
         + attribute(uapi.OPTIONS, options)
     )
@@ -52,7 +53,7 @@ def delete_root(ifindex: int) -> Request:
 
 def make_class(ifindex: int, minor: int, spec: ClassSpec, *, create: bool = True) -> Request:
     """Create or change a class, always with every parameter: what is left out falls back to a default."""
-    body = tcmsg(ifindex, handle=class_id(minor), parent=spec.parent) + string(uapi.KIND, "htb")
+    body = tcmsg(ifindex, handle=class_id(minor, ifindex), parent=spec.parent) + string(uapi.KIND, "htb")
     return Request(
         uapi.NEWTCLASS,
         netmsg.CREATE | netmsg.REPLACE if create else 0,
@@ -79,34 +80,40 @@ def htb_options(spec: ClassSpec) -> bytes:
 
 def delete_class(ifindex: int, minor: int) -> Request:
     """Delete a class and its queue."""
-    return Request(uapi.DELTCLASS, 0, tcmsg(ifindex, handle=class_id(minor)))
+    return Request(uapi.DELTCLASS, 0, tcmsg(ifindex, handle=class_id(minor, ifindex)))
 
 
 def make_queue(ifindex: int, minor: int, spec: LeafQueueSpec) -> Request:
     """Set the queue of a leaf; without a handle, so that one of the same kind is changed and any other replaced."""
-    body = tcmsg(ifindex, parent=class_id(minor)) + string(uapi.KIND, spec.kind)
+    body = tcmsg(ifindex, parent=class_id(minor, ifindex)) + string(uapi.KIND, spec.kind)
     body += attribute(uapi.OPTIONS, struct.pack("=I", spec.limit))
     return Request(uapi.NEWQDISC, netmsg.CREATE | netmsg.REPLACE, body)
 
 
 def make_filter(ifindex: int, preference: int, spec: FilterSpec) -> Request:
     """Create a u32 filter on our root."""
-    selector = uapi.SEL.pack(uapi.TERMINAL, 0, len(spec.matches), 0, 0, 0, 0, 0)
-    for one in spec.matches:  # mask and value in network order, the offsets in the host's
-        selector += struct.pack(">II", one.mask, one.value) + struct.pack("=ii", one.offset, 0)
-    options = attribute(uapi.U32_CLASSID, struct.pack("=I", class_id(spec.minor))) + attribute(
-        uapi.U32_SEL, selector
-    )
-    body = tcmsg(ifindex, parent=ROOT, info=_filter_info(preference, spec.protocol))
+    options = attribute(uapi.U32_CLASSID, struct.pack("=I", class_id(spec.minor, ifindex)))
+    options += attribute(uapi.U32_SEL, selector(spec.matches))
+    body = tcmsg(ifindex, parent=kind_on(ifindex).root, info=filter_info(preference, spec.protocol))
     body += string(uapi.KIND, "u32") + attribute(uapi.OPTIONS, options)
     return Request(uapi.NEWTFILTER, netmsg.CREATE | netmsg.EXCLUSIVE, body)
 
 
+def selector(matches: Iterable[U32Match]) -> bytes:
+    """A terminal selector of cls_u32: mask and value in network order, the offsets in the host's."""
+    listed = tuple(matches)
+    packed = uapi.SEL.pack(uapi.TERMINAL, 0, len(listed), 0, 0, 0, 0, 0)
+    for one in listed:
+        packed += struct.pack(">II", one.mask, one.value) + struct.pack("=ii", one.offset, 0)
+    return packed
+
+
 def delete_filter(key: FilterKey, protocol: int) -> Request:
     """Delete all filters of one preference, whatever their kind."""
-    info = _filter_info(key.preference, protocol)
+    info = filter_info(key.preference, protocol)
     chain = attribute(uapi.CHAIN, struct.pack("=I", key.chain))
-    return Request(uapi.DELTFILTER, 0, tcmsg(key.ifindex, parent=class_id(key.minor), info=info) + chain)
+    parent = class_id(key.minor, key.ifindex)
+    return Request(uapi.DELTFILTER, 0, tcmsg(key.ifindex, parent=parent, info=info) + chain)
 
 
 def dump_qdiscs() -> Request:
@@ -114,14 +121,19 @@ def dump_qdiscs() -> Request:
     return Request(uapi.GETQDISC, netmsg.DUMP, tcmsg(0))
 
 
-def get_root(ifindex: int, handle: int = ROOT) -> Request:
-    """One qdisc of a device by its handle."""
-    return Request(uapi.GETQDISC, netmsg.ECHO, tcmsg(ifindex, handle=handle))
+def get_root(ifindex: int) -> Request:
+    """The root of our tree on a device, by its handle."""
+    return Request(uapi.GETQDISC, netmsg.ECHO, tcmsg(ifindex, handle=kind_on(ifindex).root))
 
 
 def get_root_of(ifindex: int) -> Request:
     """The root qdisc of a device, whatever it is."""
-    return Request(uapi.GETQDISC, netmsg.ECHO, tcmsg(ifindex, parent=PARENT_ROOT))
+    return get_qdisc_at(ifindex, PARENT_ROOT)
+
+
+def get_qdisc_at(ifindex: int, parent: int) -> Request:
+    """The qdisc of a device at one place."""
+    return Request(uapi.GETQDISC, netmsg.ECHO, tcmsg(ifindex, parent=parent))
 
 
 def dump_classes(ifindex: int) -> Request:
@@ -131,19 +143,20 @@ def dump_classes(ifindex: int) -> Request:
 
 def get_class(ifindex: int, minor: int) -> Request:
     """One class; without NLM_F_ECHO the kernel answers nothing."""
-    return Request(uapi.GETTCLASS, netmsg.ECHO, tcmsg(ifindex, handle=class_id(minor)))
+    return Request(uapi.GETTCLASS, netmsg.ECHO, tcmsg(ifindex, handle=class_id(minor, ifindex)))
 
 
-def dump_filters(ifindex: int, parent: int = ROOT) -> Request:
-    """All filters under one parent of a device."""
+def dump_filters(ifindex: int, parent: int) -> Request:
+    """All filters under one parent of a device, by its handle."""
     return Request(uapi.GETTFILTER, netmsg.DUMP, tcmsg(ifindex, parent=parent))
 
 
-def get_link(ifindex: int) -> Request:
-    """One device, without its counters."""
-    body = uapi.IFINFO.pack(0, 0, ifindex, 0, 0) + attribute(
-        uapi.EXT_MASK, struct.pack("=I", uapi.SKIP_STATS)
-    )
+def get_link(ifindex: int, name: str = "") -> Request:
+    """One device, without its counters; by its name where the index is 0."""
+    body = uapi.IFINFO.pack(0, 0, ifindex, 0, 0)
+    body += attribute(uapi.EXT_MASK, struct.pack("=I", uapi.SKIP_STATS))
+    if name:
+        body += string(uapi.IFNAME, name)
     return Request(uapi.GETLINK, 0, body)
 
 
@@ -152,6 +165,6 @@ def get_device_stats(ifindex: int) -> Request:
     return Request(uapi.GETSTATS, 0, struct.pack("=B3xII", 0, ifindex, 1 << (uapi.LINK64 - 1)))
 
 
-def _filter_info(preference: int, protocol: int) -> int:
+def filter_info(preference: int, protocol: int) -> int:
     """Preference above, the Ethernet protocol in network order below."""
     return preference << 16 | ((protocol & 0xFF) << 8) | (protocol >> 8)

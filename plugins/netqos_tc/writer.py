@@ -15,7 +15,7 @@ from typing import Final, assert_never
 from netqos.backend import NftRunner, StateStore
 from netqos.errors import Rejected, Retryable
 from netqos.model.plan import ApplyResult, Operation
-from netqos_tc import classify, nfwire, numbers, root, wire
+from netqos_tc import classify, hooks, nfwire, numbers, root, wire
 from netqos_tc.changes import Edit
 from netqos_tc.jobs import INCOMPLETE, Job, Outcome, Transport, incomplete_trees, jobs_of, runs, waves
 from netqos_tc.kept import document_name
@@ -31,7 +31,11 @@ from netqos_tc.spec import (
     FilterKey,
     FilterSpec,
     LeafQueueSpec,
+    LinkKey,
+    LinkSpec,
     QueueKey,
+    RedirectKey,
+    RedirectSpec,
     RootKey,
     RootSpec,
     Spec,
@@ -119,10 +123,13 @@ class Writer:
 
     def _requests(self, edit: Edit) -> list[Request]:
         match edit:
+            case Edit(key=LinkKey() | RedirectKey()):
+                return self._device_requests(edit)
             case Edit(key=RootKey(ifindex), before=before, after=RootSpec() as spec):
                 if before is not None:
                     return [wire.delete_root(ifindex), wire.make_root(ifindex, spec)]
-                self._keep_root(edit, ifindex)
+                if ifindex != numbers.IFB_INDEX:
+                    self._keep_root(edit, ifindex)
                 return [wire.make_root(ifindex, spec)]
             case Edit(key=ClassKey(ifindex, minor), before=before, after=ClassSpec() as spec):
                 return [wire.make_class(ifindex, minor, spec, create=before is None)]
@@ -134,6 +141,32 @@ class Writer:
                 return _filter_requests(key, edit.before, edit.after)
             case _:
                 raise TypeError(f"no request for {edit.key} from {edit.before} to {edit.after}")
+
+    def _device_requests(self, edit: Edit) -> list[Request]:
+        """What leads packets to the ingress tree: the IFB, and the redirects."""
+        match edit:
+            case Edit(key=LinkKey(ifindex), before=None, after=LinkSpec() as spec):
+                return hooks.make_link(ifindex, spec)
+            case Edit(key=LinkKey(ifindex), after=LinkSpec() as spec):
+                return [hooks.change_link(ifindex, spec)]
+            case Edit(key=LinkKey(ifindex)):
+                return [hooks.delete_link(ifindex)]
+            case Edit(key=RedirectKey(ifindex), before=before, after=after):
+                return self._redirect_requests(ifindex, before, after)
+            case _:
+                raise TypeError(f"no device in {edit.key}")
+
+    def _redirect_requests(self, ifindex: int, before: Spec | None, after: Spec | None) -> list[Request]:
+        """Ours is put beside what others have at the hook; the hook goes only if we made it and all on it is ours."""
+        reader = self._tools.reader
+        if not isinstance(after, RedirectSpec):
+            owns = isinstance(before, RedirectSpec) and before.owns_hook
+            is_last = owns and reader.is_hook_ours_alone(ifindex)
+            return [hooks.delete_hook(ifindex) if is_last else hooks.delete_redirect(ifindex)]
+        requests = [] if before is None else [hooks.delete_redirect(ifindex)]
+        if after.owns_hook and not reader.has_hook(ifindex):
+            requests.append(hooks.make_hook(ifindex))
+        return [*requests, hooks.make_redirect(ifindex, after)]
 
     def _keep_root(self, edit: Edit, ifindex: int) -> None:
         """Write down what we take the place of, first making sure that it is still what was planned with."""
@@ -200,24 +233,30 @@ class Writer:
             jobs = [job for job in jobs if refused and id(job) not in refused]
 
     async def _drain(self, jobs: Sequence[Job]) -> None:
-        """Wait until nothing waits in the leaves that are to go, at most a second for all of them."""
+        """Wait until nothing waits in the leaves or the IFB that are to go, at most a second for all of them."""
         end_s = self._tools.monotonic() + DRAIN_S
-        waiting = [job.edit.key for job in jobs if isinstance(job.edit.key, ClassKey)]
+        waiting = [job.edit.key for job in jobs if isinstance(job.edit.key, ClassKey | LinkKey)]
         while True:
             waiting = [key for key in waiting if self._backlog(key)]
             if not waiting or self._tools.monotonic() >= end_s:
                 return
             await self._tools.sleep(_DRAIN_STEP_S)
 
-    def _backlog(self, key: ClassKey) -> int:
-        found = self._tools.reader.our_class(key.ifindex, key.minor)
+    def _backlog(self, key: ClassKey | LinkKey) -> int:
+        reader = self._tools.reader
+        found = (
+            reader.our_root(key.ifindex)
+            if isinstance(key, LinkKey)
+            else reader.our_class(key.ifindex, key.minor)
+        )
         return found.counters.backlog_packets if found is not None else 0
 
 
 def _whole(outcome: Outcome, jobs: list[Job]) -> list[Job]:
     """Without the roots that would be left with half a tree; what stands on them is skipped in its turn."""
     for job, minor in incomplete_trees(jobs):
-        lacking = numbers.text(numbers.class_id(minor))
+        assert isinstance(job.edit.key, RootKey)
+        lacking = numbers.text(numbers.class_id(minor, job.edit.key.ifindex))
         outcome.fail(
             job, INCOMPLETE, f"the plan has no class {lacking}, without which the tree does not work"
         )

@@ -18,6 +18,8 @@ from netqos.backend import BackendContext, FastPath
 from netqos.errors import Retryable
 from netqos.host.files import AtomicFiles
 from netqos.host.nftables import Nftables
+from netqos.model.desired import UNSHAPED, DesiredState
+from netqos.model.levels import Direction
 from netqos.testing import states
 from netqos.testing.filehosts import FailingFiles, MemoryState
 from netqos.testing.harness import Harness
@@ -30,6 +32,16 @@ from netqos_tc.spec import ClassKey, ClassSpec, ElementKey, ElementSpec, QueueKe
 
 UPLINK_INDEX = 77
 UPLINK = states.uplink(index=UPLINK_INDEX)
+
+
+def only(state: DesiredState, way: Direction) -> DesiredState:
+    """The same node where nothing is asked for in the other direction."""
+    other = Direction.RX if way is Direction.TX else Direction.TX
+    changed = {other.value: UNSHAPED}
+    pods = tuple(
+        replace(one, limits_bps=replace(one.limits_bps, **{other.value: None})) for one in state.pods
+    )
+    return replace(state, directions=replace(state.directions, **changed), pods=pods)
 
 
 def make_context(

@@ -88,7 +88,7 @@ def test_what_others_put_into_the_tree_is_gone_again(rig: Rig, daemon: Daemon) -
 
 
 def test_nobody_is_warned_of_what_nobody_asked_for(rig: Rig, daemon: Daemon) -> None:
-    assert findings(daemon) == {"not-enforced-ingress": "info"}
+    assert findings(daemon) == {}
 
 
 def test_a_verdict_in_our_table_never_stays_however_often_somebody_puts_it_there(

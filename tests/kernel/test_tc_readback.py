@@ -11,7 +11,7 @@ from pyroute2 import IPRoute
 from netqos.errors import Retryable
 from netqos.model.desired import DesiredPod, DesiredState
 from netqos.model.health import Severity
-from netqos.model.levels import PerLevel
+from netqos.model.levels import Direction, PerLevel
 from netqos.testing import states
 from netqos.testing.harness import converge
 from netqos.testing.states import G, M
@@ -25,6 +25,9 @@ pytestmark = pytest.mark.kernel("veth", "htb", "u32", "nft", "nft-fib", "nft-soc
 
 
 DESIRED = states.node(uplinks=(UPLINK,))
+
+
+TREES = (UPLINK_INDEX, numbers.IFB_INDEX)
 
 
 @pytest.fixture
@@ -45,10 +48,11 @@ def pyroute2_classes(host: UplinkHost) -> dict[int, dict[str, int]]:
     def read() -> dict[int, dict[str, int]]:
         found = {}
         with IPRoute() as route:
-            for one in route.get_classes(index=UPLINK_INDEX):
+            both = (one for ifindex in TREES for one in route.get_classes(index=ifindex))
+            for one in both:
                 options = one.get_nested("TCA_OPTIONS")
                 parms = options.get_attr("TCA_HTB_PARMS")
-                found[one["handle"] & 0xFFFF] = {
+                found[one["handle"]] = {
                     "rate": options.get_attr("TCA_HTB_RATE64") or parms["rate"],
                     "ceil": options.get_attr("TCA_HTB_CEIL64") or parms["ceil"],
                     "prio": parms["prio"],
@@ -74,19 +78,23 @@ async def test_every_number_reads_back_and_another_library_agrees(host: UplinkHo
     others = pyroute2_classes(host)
     for key, spec in observed.items():
         if isinstance(key, ClassKey) and isinstance(spec, ClassSpec):
-            other = others[key.minor]
+            other = others[numbers.class_id(key.minor, key.ifindex)]
             assert (other["rate"], other["ceil"]) == (spec.rate, spec.ceil)
             assert (other["buffer"], other["cbuffer"]) == (spec.buffer, spec.cbuffer)
             if key.minor not in numbers.INNER:
                 assert (other["prio"], other["quantum"]) == (spec.prio, spec.quantum)
-                assert other["parent"] == spec.parent
+                assert other["parent"] in {spec.parent, numbers.PARENT_ROOT}
 
 
 async def test_ten_megabits_are_1250000_bytes_per_second(host: UplinkHost) -> None:
     backend = host.backend()
-    await converge(backend, node(1000 * M, states.pod("ns/web", addresses=("10.88.0.10",), tx_bps=10 * M)))
-    (minor,) = [key.minor for key in (await backend.observe()).classes if numbers.is_pod_minor(key.minor)]
-    assert pyroute2_classes(host)[minor]["ceil"] == 1_250_000
+    await converge(
+        backend, node(1000 * M, states.pod("ns/web", addresses=("10.88.0.10",), tx_bps=10 * M, rx_bps=3 * M))
+    )
+    (minor,) = {key.minor for key in (await backend.observe()).classes if numbers.is_pod_minor(key.minor)}
+    classes = pyroute2_classes(host)
+    ceils = {way: classes[numbers.KINDS[way].class_id(minor)]["ceil"] for way in Direction}
+    assert ceils == {Direction.TX: 1_250_000, Direction.RX: 375_000}
 
 
 async def test_a_second_start_writes_nothing_and_finds_the_same_handles(host: UplinkHost) -> None:

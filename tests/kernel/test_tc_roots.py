@@ -10,16 +10,17 @@ from dataclasses import replace
 import pytest
 
 from netqos.model.desired import NOTHING, DesiredPod
+from netqos.model.levels import Direction
 from netqos.model.plan import Verb
 from netqos.testing import states
 from netqos.testing.filehosts import MemoryState
 from netqos.testing.harness import converge
 from netqos.testing.states import M
-from tests.kernel.tchost import UPLINK, UPLINK_INDEX, UplinkHost, make_backend
+from tests.kernel.tchost import UPLINK, UPLINK_INDEX, UplinkHost, make_backend, only
 
 pytestmark = pytest.mark.kernel("veth", "htb", "u32", "nft", "nft-fib", "nft-socket", "tbf")
 
-DESIRED = states.node(uplinks=(UPLINK,))
+DESIRED = only(states.node(uplinks=(UPLINK,)), Direction.TX)
 TBF = "root handle 77: tbf rate 123mbit burst 17kb latency 33ms"
 HTB = "root handle 7: htb default 1"
 

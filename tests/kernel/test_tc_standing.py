@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from netqos.model.levels import Level
+from netqos.model.levels import Direction, Level
 from netqos.model.plan import ApplyResult, Operation
 from netqos.testing import states
 from netqos.testing.harness import converge
@@ -16,12 +16,12 @@ from netqos_tc.backend import TcBackend
 from netqos_tc.changes import Edit
 from netqos_tc.jobs import INCOMPLETE, SKIPPED
 from netqos_tc.spec import ClassKey, Key, RootKey
-from tests.kernel.tchost import UPLINK, UPLINK_INDEX, UplinkHost
+from tests.kernel.tchost import UPLINK, UPLINK_INDEX, UplinkHost, only
 
 pytestmark = pytest.mark.kernel("veth", "htb", "u32", "nft", "nft-fib", "nft-socket")
 
 BATCH = states.pod("ns/batch", Level.L2, addresses=("10.88.0.12",))
-DESIRED = states.node((BATCH,), uplinks=(UPLINK,))
+DESIRED = only(states.node((BATCH,), uplinks=(UPLINK,)), Direction.TX)
 L2 = ClassKey(UPLINK_INDEX, 0x12)
 
 
@@ -116,7 +116,7 @@ async def test_a_workload_keeps_its_leaf_while_its_new_one_is_held_back(host: Up
     await converge(backend, DESIRED)
     before = parents(host)
     elements = (await backend.observe()).elements
-    moved = states.node((replace(BATCH, level=Level.L0),), uplinks=(UPLINK,))
+    moved = replace(DESIRED, pods=(replace(BATCH, level=Level.L0),))
     plan = backend.plan(moved, await backend.observe())
     new = next(key_of(one) for one in plan.operations if one.detail.startswith("ns/batch: rate"))
     part = tuple(one for one in plan.operations if key_of(one) != new)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from ipaddress import ip_address
 
+from netqos.model.levels import Direction
 from netqos.model.plan import Operation
 from netqos_tc import numbers
 from netqos_tc.changes import Edit, device_of
 from netqos_tc.observed import TcObserved
+from netqos_tc.places import Device, Route, Routes
 from netqos_tc.root import Root
 from netqos_tc.spec import (
     ClassKey,
@@ -18,11 +21,17 @@ from netqos_tc.spec import (
     FilterKey,
     FilterSpec,
     Key,
+    LinkKey,
     QueueKey,
+    RedirectKey,
+    RedirectSpec,
     RootKey,
     Spec,
     TableKey,
 )
+
+BRIDGE = 50
+"""The index of a bridge, behind which are all workloads."""
 
 
 class Refused(Exception):
@@ -36,29 +45,38 @@ class ModelKernel:
         self.specs: dict[Key, Spec] = {}
         self.roots = dict(roots)
         self.saved: dict[str, Root] = {}
+        self._going: set[int] = set()
         self.names = {ifindex: f"up{ifindex}" for ifindex in roots}
+        self.routes = Routes.of(
+            Route(version, length, int(ip_address(network)), 0, BRIDGE)
+            for version, length, network in ((4, 16, "10.88.0.0"), (6, 64, "fd00:88::"))
+        )
+        self.devices = {BRIDGE: Device(name="br0", kind="bridge")}
 
     def observe(self, *, remembered: Mapping[str, int] | None = None) -> TcObserved:
         trees = {key.ifindex for key in self.specs if isinstance(key, RootKey)}
         return TcObserved(
             ours=dict(self.specs),  # type: ignore[arg-type]  # the backend's own keys
             roots={ifindex: root for ifindex, root in self.roots.items() if ifindex not in trees},
-            names={ifindex: self.names[ifindex] for ifindex in trees},
+            names={ifindex: self.names.get(ifindex, numbers.IFB_NAME) for ifindex in trees},
+            routes=self.routes,
+            devices=self.devices,
             saved=dict(self.saved),
             remembered=remembered or {},
         )
 
     def apply(self, operations: Iterable[Operation]) -> None:
-        for operation in operations:
-            assert isinstance(operation.payload, Edit)
-            self._apply(operation.payload)
+        edits = [one.payload for one in operations if isinstance(one.payload, Edit)]
+        self._going = {edit.key.ifindex for edit in edits if isinstance(edit.key, RootKey) and not edit.after}
+        for edit in edits:
+            self._apply(edit)
 
     def _apply(self, edit: Edit) -> None:
         if edit.before != self.specs.get(edit.key):
             raise Refused(f"{edit.key} is not as planned with")
         match edit.key:
-            case RootKey(ifindex):
-                self._root(edit, ifindex)
+            case LinkKey() | RedirectKey() | RootKey():
+                self._device(edit)
             case ClassKey():
                 self._class(edit.key, edit.after)
             case QueueKey(ifindex, minor):
@@ -75,12 +93,46 @@ class ModelKernel:
                 self._need(TableKey())
                 self._put(edit)
 
-    def _root(self, edit: Edit, ifindex: int) -> None:
-        if edit.after is not None and edit.before is None:
-            self.saved[self.names[ifindex]] = self.roots[ifindex]
-        self.specs = {key: spec for key, spec in self.specs.items() if device_of(key) != ifindex}
+    def _device(self, edit: Edit) -> None:
+        match edit.key:
+            case LinkKey(ifindex):
+                self._link(edit, ifindex)
+            case RedirectKey():
+                self._redirect(edit)
+            case RootKey(ifindex):
+                self._root(edit, ifindex)
+            case _:
+                raise TypeError(edit.key)
+
+    def _link(self, edit: Edit, ifindex: int) -> None:
+        """A device takes with it all that stands on it."""
         if edit.after is None:
-            self.saved.pop(self.names[ifindex], None)
+            if any(isinstance(key, RedirectKey) for key in self.specs):
+                raise Refused(f"{edit.key} goes while packets are led to it, which would be dropped")
+            self.specs = {key: spec for key, spec in self.specs.items() if device_of(key) != ifindex}
+        self._put(edit)
+
+    def _redirect(self, edit: Edit) -> None:
+        if isinstance(edit.after, RedirectSpec):
+            kind = numbers.kind_on(edit.after.target)
+            self._need(LinkKey(edit.after.target))
+            self._need(RootKey(edit.after.target))
+            for minor in kind.fixed:
+                self._need(ClassKey(edit.after.target, minor))
+        self._put(edit)
+
+    def _root(self, edit: Edit, ifindex: int) -> None:
+        if ifindex == numbers.IFB_INDEX:
+            self._need(LinkKey(ifindex))
+        elif edit.after is not None and edit.before is None:
+            self.saved[self.names[ifindex]] = self.roots[ifindex]
+        self.specs = {
+            key: spec
+            for key, spec in self.specs.items()
+            if device_of(key) != ifindex or isinstance(key, LinkKey)
+        }
+        if edit.after is None:
+            self.saved.pop(self.names.get(ifindex, ""), None)
         self._put(edit)
 
     def _table(self, edit: Edit) -> None:
@@ -110,13 +162,14 @@ class ModelKernel:
             is_users = isinstance(other, FilterKey) and other.ifindex == key.ifindex
             if is_users and isinstance(spec, FilterSpec) and spec.minor == key.minor:
                 raise Refused(f"{key} is in use by {other}")
-            if isinstance(spec, ElementSpec) and spec.minor == key.minor:
+            is_led = isinstance(other, ElementKey) and other.map.direction is _direction(key.ifindex)
+            if is_led and isinstance(spec, ElementSpec) and spec.minor == key.minor:
                 raise Refused(f"{other} still leads to {key}: its packets would go astray")
         del self.specs[key]
         self.specs.pop(QueueKey(key.ifindex, key.minor), None)
 
     def _children(self, ifindex: int, minor: int) -> list[ClassKey]:
-        parent = numbers.class_id(minor)
+        parent = numbers.class_id(minor, ifindex)
         return [
             key
             for key, spec in self.specs.items()
@@ -134,7 +187,13 @@ class ModelKernel:
         if edit.after is None:
             self.specs.pop(edit.key, None)
             return
-        if isinstance(edit.after, ElementSpec):
+        if isinstance(edit.key, ElementKey) and isinstance(edit.after, ElementSpec):
+            way = edit.key.map.direction
             for root in [key for key in self.specs if isinstance(key, RootKey)]:
-                self._need(ClassKey(root.ifindex, edit.after.minor))
+                if _direction(root.ifindex) is way and root.ifindex not in self._going:
+                    self._need(ClassKey(root.ifindex, edit.after.minor))
         self.specs[edit.key] = edit.after
+
+
+def _direction(ifindex: int) -> Direction:
+    return numbers.kind_on(ifindex).direction

@@ -156,7 +156,7 @@ def test_a_burst_is_never_rounded_down_and_reads_back(size: int, rate: int) -> N
 
 def test_a_moved_ceiling_keeps_all_but_ceiling_and_its_burst() -> None:
     shape = params.inner_shape(500 * M, 1000 * M, mtu=1500)
-    assert params.with_ceil(shape, shape.ceil, mtu=1500) == shape
-    low = params.with_ceil(shape, 1_000_000, mtu=1500)
+    assert params.inner_at(shape.rate, shape.ceil, mtu=1500) == shape
+    low = params.inner_at(shape.rate, 1_000_000, mtu=1500)
     assert (low.rate, low.buffer, low.ceil) == (shape.rate, shape.buffer, 1_000_000)
     assert params.burst_bytes(low.cbuffer, low.ceil) == 16 * 1024

@@ -14,15 +14,14 @@ from hypothesis import strategies as st
 from netqos.model.desired import NOTHING, DesiredState
 from netqos.model.health import Severity
 from netqos.model.ids import CgroupPath
-from netqos.model.levels import Level
+from netqos.model.levels import Direction, Level
 from netqos.model.plan import Plan, Verb
 from netqos.model.rules import Rule
 from netqos.testing import states
 from netqos.testing.states import G, M
 from netqos.testing.strategies import desired_states
-from netqos_tc import changes, describe, numbers
+from netqos_tc import changes, describe, numbers, params
 from netqos_tc.classify import CRITICAL_OWNER, owner_of
-from netqos_tc.fast import with_ceiling
 from netqos_tc.layout import Facilities, lay_out
 from netqos_tc.observed import TcObserved
 from netqos_tc.options import Options
@@ -41,7 +40,7 @@ from netqos_tc.spec import (
     RootKey,
     TableKey,
 )
-from tests.unit.netqos_tc.tckernel import ModelKernel
+from tests.unit.netqos_tc.tckernel import BRIDGE, ModelKernel
 
 UP = states.uplink(index=2)
 WEB = states.pod("prod/web", Level.L0, addresses=("10.88.0.10", "fd00:88::10"))
@@ -161,7 +160,8 @@ def test_all_that_goes_with_the_table_is_one_incident_of_it() -> None:
     assert found == dict.fromkeys(
         [
             TableKey(),
-            *(ElementKey(*one) for one in ((ElementMap.TX4, "10.88.0.10"), (ElementMap.TX6, "fd00:88::10"))),
+            *(ElementKey(which, "10.88.0.10") for which in (ElementMap.TX4, ElementMap.RX4)),
+            *(ElementKey(which, "fd00:88::10") for which in (ElementMap.TX6, ElementMap.RX6)),
         ],
         "table inet netqos",
     )
@@ -195,13 +195,20 @@ def test_the_move_of_a_workload_is_one_incident_of_its_new_leaf() -> None:
     old = leaf_of(model, "prod/web")
     made = bring(model, states.node((replace(WEB, level=Level.L2),), uplinks=(UP,)))
     new = leaf_of(model, "prod/web")
-    moved = {ClassKey(2, new), QueueKey(2, new), ClassKey(2, old), *model.observe().elements}
+    leaves = {2: f"class 4e51:{new:x} on up0", numbers.IFB_INDEX: f"class 4e52:{new:x} on netqos-ifb"}
+    moved: dict[Key, str] = {
+        key: incident
+        for ifindex, incident in leaves.items()
+        for key in (ClassKey(ifindex, new), QueueKey(ifindex, new), ClassKey(ifindex, old))
+    }
+    for key in model.observe().elements:
+        moved[key] = leaves[2 if key.map.direction is Direction.TX else numbers.IFB_INDEX]
     found = {
         one.payload.key: one.incident
         for one in made.operations
         if isinstance(one.payload, changes.Edit) and one.payload.key in moved
     }
-    assert found == dict.fromkeys(moved, f"class {numbers.text(numbers.class_id(new))} on up0")
+    assert found == moved
 
 
 # ---------------------------------------------------------------- what others put into our tree
@@ -271,7 +278,7 @@ def test_a_pod_that_changes_its_level_gets_a_new_leaf_before_the_old_one_goes() 
     created = order.index((Verb.CREATE, ClassKey(2, new)))
     moved = [order.index((Verb.CHANGE, key)) for _verb, key in order if isinstance(key, ElementKey)]
     deleted = order.index((Verb.DELETE, ClassKey(2, old)))
-    assert len(moved) == 2
+    assert len(moved) == 4
     assert created < min(moved) <= max(moved) < deleted
 
 
@@ -353,28 +360,11 @@ def test_host_network_pods_are_known_by_their_cgroup_and_never_by_the_nodes_addr
         ElementKey(ElementMap.CG2, 5): ElementSpec(minor=numbers.CRITICAL, owner=CRITICAL_OWNER),
     }
     codes = {(one.code, one.subject) for one in made.findings if one.subject.startswith("pod")}
-    assert codes == {("pending", "pod ns/waiting"), ("not-enforced-cgroup", "pod ns/deep")}
-
-
-@pytest.mark.parametrize(
-    ("limited", "severity", "says"),
-    [
-        (0, Severity.INFO, "not shaped in this version"),
-        (1, Severity.WARNING, "not shaped in this version, and 1 workload has a limit for it"),
-        (2, Severity.WARNING, "not shaped in this version, and 2 workloads have limits for it"),
-    ],
-)
-def test_ingress_is_only_a_warning_where_a_workload_asks_for_it(
-    limited: int, severity: Severity, says: str
-) -> None:
-    pods = [
-        states.pod(f"ns/{number}", addresses=(f"10.88.0.{number}",), rx_bps=M if number <= limited else None)
-        for number in (1, 2, 3)
-    ]
-    made = plan(states.node(pods, uplinks=(UP,)), kernel().observe())
-    (finding,) = [one for one in made.findings if one.code == "not-enforced-ingress"]
-    assert (finding.severity, finding.subject) == (severity, "rx")
-    assert finding.message.endswith(says)
+    assert codes == {
+        ("pending", "pod ns/waiting"),
+        ("not-enforced-cgroup", "pod ns/deep"),
+        ("not-enforced-ingress", "pod ns/agent"),
+    }
 
 
 def test_what_is_not_enforced_is_said() -> None:
@@ -383,7 +373,7 @@ def test_what_is_not_enforced_is_said() -> None:
     )
     made = plan(states.node((pod,), uplinks=(UP,)), kernel().observe())
     codes = {(one.code, one.subject) for one in made.findings}
-    assert codes == {("not-enforced-ingress", "rx"), ("not-enforced-rules", "pod prod/web")}
+    assert codes == {("not-enforced-rules", "pod prod/web")}
 
 
 # ---------------------------------------------------------------- what the loop owns, what is off
@@ -401,9 +391,8 @@ def test_l0s_ceiling_is_the_loops_within_its_range(ceil: int, is_kept: bool) -> 
     spec = model.specs[key]
     assert isinstance(spec, ClassSpec)
     assert (spec.rate, spec.ceil) == (62_500_000, 125_000_000)
-    model.specs[key] = (
-        with_ceiling(spec, ceil * 8, mtu=1500) if ceil > spec.rate else replace(spec, ceil=ceil)
-    )
+    shape = params.inner_at(spec.rate, ceil, mtu=1500)
+    model.specs[key] = replace(spec, ceil=ceil, cbuffer=shape.cbuffer)
     made = plan(desired, model.observe())
     assert bool([one for one in made.operations if one.subject == "class 4e51:10 on up0"]) is not is_kept
 
@@ -429,7 +418,10 @@ def test_off_there_are_no_priorities_and_the_loops_ceiling_is_forgotten() -> Non
 def test_with_an_unknown_total_only_limits_bite() -> None:
     slow = states.pod("ns/slow", Level.L2, addresses=("10.88.0.12",), tx_bps=M)
     unknown = states.node(
-        (WEB, slow), uplinks=(states.uplink(index=2, tx_bps=None),), tx=states.direction(None)
+        (WEB, slow),
+        uplinks=(states.uplink(index=2, tx_bps=None),),
+        tx=states.direction(None),
+        rx=states.direction(None),
     )
     model = kernel()
     bring(model, unknown)
@@ -453,7 +445,7 @@ def test_an_uplink_without_a_total_is_not_shaped_beside_one_that_is() -> None:
     model = kernel()
     other = states.uplink("up1", index=3, tx_bps=None)
     bring(model, states.node((WEB,), uplinks=(UP, other)))
-    assert {changes.device_of(key) for key in model.specs} == {2, None}
+    assert {changes.device_of(key) for key in model.specs} == {2, numbers.IFB_INDEX, BRIDGE, None}
 
 
 def test_a_limit_for_ingress_alone_keeps_the_pod_in_its_level() -> None:
@@ -511,7 +503,7 @@ def test_which_roots_are_taken_over(root: Root, is_taken: bool) -> None:
     made = bring(model, states.node((WEB,), uplinks=(UP,)))
     assert (RootKey(2) in model.specs) is is_taken
     assert ("foreign-root-qdisc" in {one.code for one in made.findings}) is not is_taken
-    assert bool(model.specs) is is_taken
+    assert any(changes.device_of(key) == 2 for key in model.specs) is is_taken
 
 
 def test_a_fast_link_is_told_that_htb_has_one_lock() -> None:

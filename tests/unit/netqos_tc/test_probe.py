@@ -62,12 +62,13 @@ def probed(
 
     with mock.patch.object(probing, "_in_new_namespace", return_value=aside):
         capabilities, facilities = probe(channel, make_nft)  # type: ignore[arg-type]  # has what is called
-    assert capabilities.enforces == (frozenset({Direction.TX}) if capabilities.available else frozenset())
+    able = {Direction.TX, *({Direction.RX} if facilities.ingress else ())}
+    assert capabilities.enforces == (able if capabilities.available else frozenset())
     assert all(one.message for one in capabilities.findings)
     return capabilities.available, facilities, {one.code for one in capabilities.findings}
 
 
-ALL = {"htb": Answer.YES, "bfifo": Answer.YES, "u32": Answer.YES}
+ALL = dict.fromkeys(("htb", "bfifo", "u32", "ifb", "redirect"), Answer.YES)
 
 
 @pytest.mark.parametrize(
@@ -76,6 +77,18 @@ ALL = {"htb": Answer.YES, "bfifo": Answer.YES, "u32": Answer.YES}
         (RefusingChannel(), FakeNft(), ALL, (True, Facilities(), set())),
         (RefusingChannel(), FakeNft(), None, (True, Facilities(), {"u32-unknown"})),
         (RefusingChannel(), FakeNft(), ALL | {"u32": Answer.NO}, (True, Facilities(u32=False), {"no-u32"})),
+        (
+            RefusingChannel(),
+            FakeNft(),
+            ALL | {"ifb": Answer.NO, "redirect": Answer.UNKNOWN},
+            (True, Facilities(ingress=False), {"no-ifb"}),
+        ),
+        (
+            RefusingChannel(),
+            FakeNft(),
+            ALL | {"redirect": Answer.NO},
+            (True, Facilities(ingress=False), {"no-mirred"}),
+        ),
         (
             RefusingChannel(htb=errno.ENOENT),
             FakeNft(),

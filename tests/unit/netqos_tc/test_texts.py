@@ -87,7 +87,7 @@ def test_a_probe_leaves_nothing_and_never_names_the_real_table() -> None:
 
 def test_the_deepest_cgroup_is_looked_up_last() -> None:
     comments = [rule.comment for rule in classify.table_spec(cgroups=True).rules if rule.chain == "output"]
-    assert comments == ["netqos 1 reset", *(f"netqos 1 cg{depth}" for depth in range(1, 7))]
+    assert comments == ["netqos 2 reset", *(f"netqos 2 cg{depth}" for depth in range(1, 7))]
     assert [classify.cgroup_map(depth) for depth in (0, 1, 6, 7)] == [
         None,
         ElementMap.CG1,

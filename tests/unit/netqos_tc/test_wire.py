@@ -23,7 +23,7 @@ from netqos_tc.spec import (
     RootSpec,
     U32Match,
 )
-from netqos_tc.tree import CONTROL_FILTERS, ROOT_SPEC
+from netqos_tc.tree import CONTROL_FILTERS, root_spec
 
 IFINDEX = 7
 u32 = st.integers(0, 2**32 - 1)
@@ -96,9 +96,9 @@ def test_a_class_is_deleted_by_number_alone() -> None:
 
 
 def test_the_root_and_its_default_read_back() -> None:
-    found = answers.read_qdisc(answer(wire.make_root(IFINDEX, ROOT_SPEC)))
+    found = answers.read_qdisc(answer(wire.make_root(IFINDEX, root_spec(IFINDEX))))
     assert (found.kind, found.handle, found.parent) == ("htb", numbers.ROOT, numbers.PARENT_ROOT)
-    assert RootSpec(default_minor=answers.read_default_minor(found.options)) == ROOT_SPEC
+    assert RootSpec(default_minor=answers.read_default_minor(found.options)) == root_spec(IFINDEX)
     assert answers.read_direct_packets(found.options) == 0
 
 

@@ -128,7 +128,7 @@ def plan(
 ) -> tuple[tuple[Operation, ...], dict[str, int]]:
     met = observed or TcObserved(roots={2: NOQUEUE})
     wanted = desired or states.node((WEB, DB), uplinks=(UP,))
-    layout = lay_out(wanted, met, Options(), Facilities())
+    layout = lay_out(wanted, met, Options(), Facilities(ingress=False))
     names = describe.Names(devices={2: "up0"}, workloads=layout.workloads)
     minors = {name: minor for minor, name in layout.workloads.items()}
     return changes.operations(layout.specs, met, names, complete=True), minors
@@ -280,7 +280,7 @@ async def test_whatever_lacks_what_it_needs_is_skipped_and_names_it(need: Key) -
     assert (host.route.sent, host.netfilter.sent) == ([], [])
 
 
-@pytest.mark.parametrize("minor", sorted(numbers.FIXED))
+@pytest.mark.parametrize("minor", sorted(numbers.KINDS.tx.fixed))
 async def test_no_root_is_made_without_a_class_that_every_tree_has(minor: int) -> None:
     operations, _ = plan()
     host = Host()

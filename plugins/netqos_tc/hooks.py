@@ -1,0 +1,133 @@
+"""The IFB and the redirects as netlink messages: made, removed, read back. Pure.
+
+The filter carries our mark as the cookie of its action, and with it whether we made the hook on which it stands; so
+the kernel itself tells the next daemon what to take away.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable
+from typing import Final
+
+from netqos_tc import answers, netmsg, uapi, wire
+from netqos_tc.answers import Link
+from netqos_tc.netmsg import Message, Request, attribute, attributes, each_attribute, string
+from netqos_tc.numbers import HOOK_PREFERENCE, IFB_INDEX
+from netqos_tc.spec import LinkSpec, RedirectSpec, U32Match
+
+MARK: Final = "netqos"
+"""The IFB's alias."""
+
+_COOKIES: Final = {False: b"netqos", True: b"netqos+hook"}
+_ANYTHING: Final = (U32Match(value=0, mask=0, offset=0),)
+
+
+def make_link(ifindex: int, spec: LinkSpec) -> list[Request]:
+    """Create the IFB: named and marked before it is up, its own queue long enough before anything is sent to it."""
+    kind = attribute(uapi.LINK_INFO | netmsg.NESTED, string(uapi.INFO_KIND, "ifb"))
+    body = uapi.IFINFO.pack(0, 0, ifindex, 0, 0) + string(uapi.IFNAME, spec.name) + _sizes(spec) + kind
+    return [Request(uapi.NEWLINK, netmsg.CREATE | netmsg.EXCLUSIVE, body), change_link(ifindex, spec)]
+
+
+def change_link(ifindex: int, spec: LinkSpec) -> Request:
+    """Bring the IFB to what it should be."""
+    up = uapi.UP if spec.is_up else 0
+    body = uapi.IFINFO.pack(0, 0, ifindex, up, uapi.UP) + string(uapi.ALIAS, MARK) + _sizes(spec)
+    return Request(uapi.NEWLINK, 0, body)
+
+
+def delete_link(ifindex: int) -> Request:
+    """Remove the IFB with all that stands on it."""
+    return Request(uapi.DELLINK, 0, uapi.IFINFO.pack(0, 0, ifindex, 0, 0))
+
+
+def read_own_link(link: Link) -> LinkSpec | None:
+    """Our IFB; None for a device that is somebody else's."""
+    if (link.ifindex, link.kind, link.alias) != (IFB_INDEX, "ifb", MARK):
+        return None
+    return LinkSpec(name=link.name, is_up=link.is_up, queue_length=link.queue_length, mtu=link.mtu)
+
+
+def make_hook(ifindex: int) -> Request:
+    """Create the hook; EEXIST where there is one."""
+    body = wire.tcmsg(ifindex, handle=uapi.CLSACT & 0xFFFF0000, parent=uapi.CLSACT)
+    return Request(uapi.NEWQDISC, netmsg.CREATE | netmsg.EXCLUSIVE, body + string(uapi.KIND, "clsact"))
+
+
+def delete_hook(ifindex: int) -> Request:
+    """Remove the hook with all filters on it."""
+    return Request(uapi.DELQDISC, 0, wire.tcmsg(ifindex, parent=uapi.CLSACT))
+
+
+def make_redirect(ifindex: int, spec: RedirectSpec) -> Request:
+    """The filter that sends every packet to the IFB."""
+    mirred = uapi.MIRRED.pack(0, 0, uapi.STOLEN, 0, 0, uapi.EGRESS_REDIRECT, spec.target)
+    action = string(uapi.ACT_KIND, "mirred") + attribute(uapi.ACT_COOKIE, _COOKIES[spec.owns_hook])
+    action += attribute(uapi.ACT_OPTIONS | netmsg.NESTED, attribute(uapi.MIRRED_PARMS, mirred))
+    options = attribute(uapi.U32_SEL, wire.selector(_ANYTHING))
+    options += attribute(uapi.U32_ACT | netmsg.NESTED, attribute(1 | netmsg.NESTED, action))
+    body = _place(ifindex) + string(uapi.KIND, "u32") + attribute(uapi.OPTIONS, options)
+    return Request(uapi.NEWTFILTER, netmsg.CREATE | netmsg.EXCLUSIVE, body)
+
+
+def delete_redirect(ifindex: int) -> Request:
+    """Remove what has our preference at the hook."""
+    return Request(uapi.DELTFILTER, 0, _place(ifindex))
+
+
+def dump_filters(ifindex: int) -> Request:
+    """The filters at the egress of a device's hook."""
+    return wire.dump_filters(ifindex, uapi.HOOK_EGRESS)
+
+
+def dump_ingress_filters(ifindex: int) -> Request:
+    """The filters at the other side of a device's hook."""
+    return wire.dump_filters(ifindex, uapi.HOOK_INGRESS)
+
+
+def read_redirect(messages: Iterable[Message]) -> RedirectSpec | None:
+    """Our filter among those at an egress hook; None where none has our preference."""
+    ours = [
+        one
+        for one in messages
+        if answers.filter_preference(one) == HOOK_PREFERENCE and answers.read_filter(one) is not None
+    ]
+    if not ours:
+        return None
+    met = _read_one(ours[0])
+    return RedirectSpec(target=met.target, owns_hook=met.owns_hook, more=len(ours) - 1)
+
+
+def preferences(messages: Iterable[Message]) -> tuple[int, ...]:
+    """The preferences of the filters of others at an egress hook, in the order in which packets meet them."""
+    return tuple(sorted({answers.filter_preference(one) for one in messages} - {HOOK_PREFERENCE}))
+
+
+def _read_one(message: Message) -> RedirectSpec:
+    unknown = RedirectSpec(target=-1, owns_hook=False)
+    met = answers.read_filter(message)
+    if met is None or (met.kind, met.protocol, met.matches) != ("u32", uapi.ALL_PROTOCOLS, _ANYTHING):
+        return unknown
+    options = attributes(attributes(message.body, uapi.TCMSG.size)[uapi.OPTIONS])
+    actions = [attributes(one) for _order, one in each_attribute(options.get(uapi.U32_ACT, b""))]
+    if len(actions) != 1 or actions[0].get(uapi.ACT_COOKIE) not in _COOKIES.values():
+        return unknown
+    parts = attributes(actions[0].get(uapi.ACT_OPTIONS, b""))
+    if uapi.MIRRED_PARMS not in parts:
+        return unknown
+    *_rest, does, target = uapi.MIRRED.unpack_from(parts[uapi.MIRRED_PARMS])
+    if does != uapi.EGRESS_REDIRECT:
+        return unknown
+    return RedirectSpec(target=target, owns_hook=actions[0][uapi.ACT_COOKIE] == _COOKIES[True])
+
+
+def _sizes(spec: LinkSpec) -> bytes:
+    return attribute(uapi.QUEUE_LENGTH, struct.pack("=I", spec.queue_length)) + attribute(
+        uapi.MTU, struct.pack("=I", spec.mtu)
+    )
+
+
+def _place(ifindex: int) -> bytes:
+    info = wire.filter_info(HOOK_PREFERENCE, uapi.ALL_PROTOCOLS)
+    return wire.tcmsg(ifindex, parent=uapi.HOOK_EGRESS, info=info)

@@ -1,0 +1,95 @@
+"""Where packets for an address leave the node: its routes and devices as values. Pure.
+
+A workload's ingress is held at the device behind which it is: its own veth where the node routes to it, the bridge
+where the node hands it to one. The main routing table says which; tables that only rules lead to are not followed.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+TUNNELS: Final = frozenset(
+    {
+        "vxlan",
+        "geneve",
+        "gre",
+        "gretap",
+        "erspan",
+        "ip6gre",
+        "ip6gretap",
+        "ip6erspan",
+        "ipip",
+        "sit",
+        "ip6tnl",
+    }
+    | {"vti", "vti6", "xfrm", "wireguard", "bareudp", "gtp"}
+)
+"""Kinds of devices behind which no workload of this node can be."""
+
+_BITS: Final = {4: 32, 6: 128}
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """A unicast route of the main table: the numbers of its network, and the device of its first hop."""
+
+    version: int
+    length: int
+    network: int
+    metric: int
+    device: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Device:
+    """A device of the node. `kind` is empty for hardware and loopback."""
+
+    name: str
+    kind: str = ""
+    is_loopback: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hook:
+    """The egress hook of a device, as others have it.
+
+    `has_ingress`: there is the older `ingress` qdisc, beside which there can be no clsact. `preferences` are those of
+    the filters of others at egress, each once.
+    """
+
+    has_clsact: bool = False
+    has_ingress: bool = False
+    preferences: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Routes:
+    """The routes, by version and prefix length, longest first."""
+
+    tables: Mapping[int, tuple[tuple[int, Mapping[int, tuple[int, int]]], ...]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, routes: Iterable[Route]) -> Routes:
+        """Of several routes to one network the one with the lowest metric counts."""
+        found: dict[int, dict[int, dict[int, tuple[int, int]]]] = {4: {}, 6: {}}
+        for one in routes:
+            networks = found[one.version].setdefault(one.length, {})
+            rival = networks.get(one.network)
+            if rival is None or one.metric < rival[0]:
+                networks[one.network] = (one.metric, one.device)
+        return cls(
+            {version: tuple(sorted(tables.items(), reverse=True)) for version, tables in found.items()}
+        )
+
+    def device(self, address: str) -> int | None:
+        """The device by which packets for an address leave, None for one that is reached by no route."""
+        parsed = ipaddress.ip_address(address)
+        number, bits = int(parsed), _BITS[parsed.version]
+        for length, networks in self.tables.get(parsed.version, ()):
+            found = networks.get(number >> (bits - length) << (bits - length))
+            if found is not None:
+                return found[1]
+        return None

@@ -1,0 +1,99 @@
+"""Keeps routes and devices as they are now, and notices what others change at the hooks of devices.
+
+The kernel says by itself when a route, a device or a filter changes, so nothing is read again and again. Our own
+writes are told from others' by the port that they came from. When messages are lost (ENOBUFS) everything counts as
+changed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import socket
+from collections.abc import Collection, Iterator, Mapping
+from typing import Final
+
+from netqos_tc import netmsg, routing, uapi
+from netqos_tc.netlink import Channel
+from netqos_tc.netmsg import Message
+from netqos_tc.places import Device, Routes
+
+_GROUPS: Final = uapi.LINK_GROUP | uapi.TC_GROUP | uapi.ROUTE4_GROUP | uapi.ROUTE6_GROUP
+_DATAGRAM: Final = 64 * 1024
+_BUFFER: Final = 4 * 1024 * 1024
+_SO_RCVBUFFORCE: Final = 33  # beyond net.core.rmem_max, with CAP_NET_ADMIN
+_HOOK_PLACES: Final = frozenset({uapi.CLSACT, uapi.HOOK_EGRESS})
+
+
+class Surroundings:
+    """What the namespace of the calling thread looks like around our objects."""
+
+    def __init__(self, route: Channel) -> None:
+        """`route` stays the caller's; what it writes is no change."""
+        self._route = route
+        self._socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, 0)
+        with contextlib.suppress(OSError):
+            self._socket.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, _BUFFER)
+        self._socket.bind((0, _GROUPS))
+        self._socket.settimeout(0)
+        self._is_stale = True
+        self._are_hooks_changed = True
+        self.routes = Routes()
+        self.devices: Mapping[int, Device] = {}
+
+    def close(self) -> None:
+        """Close the socket."""
+        self._socket.close()
+
+    def look(self, watched: Collection[int] = ()) -> None:
+        """Bring `routes` and `devices` up to date; what changes from now on is a change."""
+        self._drain(watched)
+        self._are_hooks_changed = False
+        if self._is_stale:
+            self._is_stale = False
+            dumps = [self._route.dump(routing.dump_routes(one)) for one in (socket.AF_INET, socket.AF_INET6)]
+            self.routes = routing.read_routes(message for dump in dumps for message in dump)
+            self.devices = routing.read_devices(self._route.dump(routing.dump_links()))
+
+    def is_changed(self, watched: Collection[int]) -> bool:
+        """Whether routes or hooks have changed since `look`, or one of the watched devices went or is down."""
+        self._drain(watched)
+        return self._is_stale or self._are_hooks_changed
+
+    def _drain(self, watched: Collection[int]) -> None:
+        for port, message in self._events():
+            if message.type in {uapi.NEWROUTE, uapi.DELROUTE}:
+                self._is_stale = self._is_stale or routing.read_route(message) is not None
+            elif message.type in {uapi.NEWLINK, uapi.DELLINK}:
+                self._is_stale = self._is_stale or _is_gone(message, watched)
+            elif port != self._route.port:
+                self._are_hooks_changed = self._are_hooks_changed or _is_of_hook(message)
+
+    def _events(self) -> Iterator[tuple[int, Message]]:
+        """What has happened since the last time: the port of who did it, and the message."""
+        while True:
+            try:
+                data = self._socket.recv(_DATAGRAM)
+            except BlockingIOError:
+                return
+            except OSError as problem:
+                if problem.errno != errno.ENOBUFS:
+                    raise
+                self._is_stale = self._are_hooks_changed = True
+                continue
+            port = netmsg.HEADER.unpack_from(data)[4]
+            for message in netmsg.messages(data):
+                yield port, message
+
+
+def _is_gone(message: Message, watched: Collection[int]) -> bool:
+    """Whether a watched device is removed or down; its routes of IPv4 go without a word then."""
+    _family, _type, ifindex, flags, _change = uapi.IFINFO.unpack_from(message.body)
+    return ifindex in watched and (message.type == uapi.DELLINK or not flags & uapi.UP)
+
+
+def _is_of_hook(message: Message) -> bool:
+    """Whether a hook or a filter at its egress is made, changed or removed."""
+    if message.type not in {uapi.NEWQDISC, uapi.DELQDISC, uapi.NEWTFILTER, uapi.DELTFILTER}:
+        return False
+    return uapi.TCMSG.unpack_from(message.body)[3] in _HOOK_PLACES
