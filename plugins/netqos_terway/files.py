@@ -87,12 +87,19 @@ class CeilingWriter:
         del unit
         return None
 
-    def adjust(self, unit: Unit, ceilings_bps: PerLevel[int], *, room_bps: int | None = None) -> int:
+    def adjust(
+        self,
+        unit: Unit,
+        ceilings_bps: PerLevel[int],
+        *,
+        room_bps: int | None = None,
+        guarantees_bps: PerLevel[int] | None = None,
+    ) -> int:
         """Keep the ceilings for the next write, which the thread makes; 0 when they are those kept already.
 
         The decisions of another backend about the same uplinks serve as well: those of several devices are added up.
         """
-        del room_bps
+        del room_bps, guarantees_bps
         self._refuse_when_retired()
         key, ceilings = (unit.direction, unit.device), ceilings_bps.map(bytes_per_s)
         if unit.device not in self._memo.uplinks or self._ceilings.get(key) == ceilings:

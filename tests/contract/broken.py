@@ -69,5 +69,12 @@ class BusyPath(FakeFastPath):
         units = tuple(sample.unit for sample in path.sample())
         super().__init__(backend, units, lends=True, monotonic=lambda: 0.0)
 
-    def adjust(self, unit: Unit, ceilings_bps: PerLevel[int], *, room_bps: int | None = None) -> int:
+    def adjust(
+        self,
+        unit: Unit,
+        ceilings_bps: PerLevel[int],
+        *,
+        room_bps: int | None = None,
+        guarantees_bps: PerLevel[int] | None = None,
+    ) -> int:
         return super().adjust(unit, ceilings_bps, room_bps=room_bps) or 1

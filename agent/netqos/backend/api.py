@@ -90,12 +90,22 @@ class FastPath(Protocol):
         """What the unit may pass in all at this moment, None where its total is not moved or cannot be read."""
         ...
 
-    def adjust(self, unit: Unit, ceilings_bps: PerLevel[int], *, room_bps: int | None = None) -> int:
+    def adjust(
+        self,
+        unit: Unit,
+        ceilings_bps: PerLevel[int],
+        *,
+        room_bps: int | None = None,
+        guarantees_bps: PerLevel[int] | None = None,
+    ) -> int:
         """Put ceilings in force and return the number of writes made. A lending backend applies L0's only.
 
         `room_bps` is what the unit may pass in all from now on, None for a unit whose total is not moved. Where
         guarantees are rates that ask no parent (HTB), L0's follows it: the room less the guarantees of L1 and L2, at
         most its own. What is in force already is no write.
+
+        `guarantees_bps` comes for an uplink that shares a total with others (`DesiredUplink.pool_bps`): room,
+        guarantees and all three ceilings are those of its part, for a lending backend too.
         """
         ...
 

@@ -7,14 +7,14 @@ have a say in together (addresses, minima, the number of rules). It is pure and 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from netqos.engine.addresses import Claimed, claim
 from netqos.engine.bands import NO_LAST_BANDS, Bands, resolve_bands
 from netqos.engine.pods import NO_RULES, PodContext, PodMemo, ResolvedPod, Rules
 from netqos.engine.podset import final_rules, in_order
 from netqos.engine.policy import places_in_force, policy_in_force
-from netqos.engine.totals import Totals, resolve_totals
+from netqos.engine.totals import Totals, known_speeds, resolve_totals, with_last_speeds
 from netqos.engine.uplinks import desired_uplinks
 from netqos.model.composed import Composition, LastGood, PodView
 from netqos.model.desired import Band, DesiredDirection, DesiredPod, DesiredState
@@ -69,8 +69,9 @@ def compose(  # noqa: PLR0913 - one for each source, and what is remembered
     delivered yet, so the plan only adds, and nothing that is remembered of a pod is forgotten. The findings of `node`
     are its source's and are not repeated. `memo` saves the work on pods that are as they were in the step before.
     """
+    node = with_last_speeds(node, last_good.speeds)
     decided = _decide_node(settings, slo, node, last_good)
-    uplinks, uplink_findings = desired_uplinks(node, decided.totals.bps)
+    uplinks, uplink_findings = desired_uplinks(node, decided.totals)
     context = PodContext(
         settings=settings,
         total_bps=decided.totals.bps,
@@ -98,7 +99,9 @@ def compose(  # noqa: PLR0913 - one for each source, and what is remembered
         total_sources=decided.totals.sources,
         pods=tuple(_view(pod, claims[pod.facts.uid]) for pod in resolved),
         findings=(*decided.findings, *uplink_findings, *duplicates, *rules.findings),
-        last_good=_remember(decided, slo, resolved, last_good, complete=complete),
+        last_good=replace(
+            _remember(decided, slo, resolved, last_good, complete=complete), speeds=known_speeds(node)
+        ),
     )
 
 

@@ -52,6 +52,8 @@ class LoopPolicy:
 
     `lends`: the mechanism lends unused bandwidth by itself, so only L0's ceiling moves. `headroom` is a fraction of the
     rate; the thresholds `enter`, `enter_backlogged` and `leave` are fractions of the total; `hold_s` is seconds.
+    `is_shared`: total and bands are of several units together, each of which gets a part (`netqos.engine.sharing`);
+    `most_bps` is then what this one can pass at most, None where that is the total.
     """
 
     total_bps: int
@@ -62,6 +64,8 @@ class LoopPolicy:
     enter_backlogged: float = 0.90
     leave: float = 0.85
     hold_s: float = 1.0
+    is_shared: bool = False
+    most_bps: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,8 +74,8 @@ class UnitState:
 
     `base` is the sample that the next one is counted from. `calm_since_s` is the time since when the load is
     under the leave threshold, None while it is not. `needs` are those of the last ticks, oldest first.
-    `ceilings_bps` and `room_bps` are the last decided ones, None before any; `wanted_bps` what the law gave last, and
-    since when it gives the same. `room` is what is measured beside the unit.
+    `ceilings_bps`, `room_bps` and `guarantees_bps` are the last decided ones, None before any; `wanted_bps` what the
+    law gave last, and since when it gives the same. `room` is what is measured beside the unit.
     """
 
     base: UnitSample | None = None
@@ -85,6 +89,7 @@ class UnitState:
     wanted_since_s: float = 0.0
     room: RoomState = NOTHING_BESIDE
     room_bps: int | None = None
+    guarantees_bps: PerLevel[int] | None = None
 
 
 class Judged(Protocol):
@@ -138,21 +143,38 @@ def step(state: UnitState, sample: UnitSample, policy: LoopPolicy) -> tuple[Unit
         contention=settled.contention,
         ceilings_bps=settled.ceilings_bps or allocation.ceilings_bps,
         reason=allocation.reason,
-        changed=(settled.ceilings_bps, settled.room_bps) != (state.ceilings_bps, state.room_bps),
+        changed=_moved(settled) != _moved(state),
         room_bps=settled.room_bps,
+        guarantees_bps=settled.guarantees_bps,
     )
     return settled, decision
 
 
+def rates_between(base: UnitSample | None, sample: UnitSample) -> PerLevel[int] | None:
+    """The levels' rates between two samples; None where none can be told."""
+    elapsed_s = _elapsed_s(base, sample)
+    if base is None or elapsed_s is None or elapsed_s < MIN_GAP_S:
+        return None
+    return _rates_bps(base, sample, elapsed_s)
+
+
 def _in_room(state: UnitState, policy: LoopPolicy) -> tuple[UnitState, LoopPolicy]:
-    """The policy with the room in place of the total, for a unit whose total is moved."""
+    """The policy with the room in place of the total, for a unit whose total is moved. A share is a room."""
     assert state.base is not None
+    if policy.is_shared:
+        guarantees = policy.bands.map(lambda band: band.guarantee_bps)
+        return replace(state, room_bps=policy.total_bps, guarantees_bps=guarantees), policy
     if state.base.offered_bytes is None:
-        return replace(state, room_bps=None), policy
+        return replace(state, room_bps=None, guarantees_bps=None), policy
     measured = room.measure(state.room, state.base, total_bps=policy.total_bps)
     room_bps = room.room_bps(measured.kept_bps, policy.bands, total_bps=policy.total_bps)
     narrowed = replace(policy, total_bps=room_bps, bands=room.within(policy.bands, room_bps))
-    return replace(state, room=measured, room_bps=room_bps), narrowed
+    return replace(state, room=measured, room_bps=room_bps, guarantees_bps=None), narrowed
+
+
+def _moved(state: UnitState) -> tuple[object, ...]:
+    """What a decision puts in force."""
+    return state.ceilings_bps, state.room_bps, state.guarantees_bps
 
 
 def _elapsed_s(base: UnitSample | None, sample: UnitSample) -> float | None:

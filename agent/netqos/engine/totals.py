@@ -9,11 +9,12 @@ cluster.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
 from netqos.errors import Rejected
 from netqos.model.health import Finding, error, warning
+from netqos.model.ids import IfName
 from netqos.model.inputs import NodeFacts, NodePolicy, UplinkFacts
 from netqos.model.levels import Direction, PerDirection
 from netqos.model.quantities import format_bandwidth, parse_bandwidth
@@ -35,12 +36,16 @@ LastTotals = PerDirection[tuple[int, str] | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Totals:
-    """The totals in force with their sources (None and `unknown` where there is none), and what was wrong."""
+    """The totals in force with their sources (None and `unknown` where there is none), and what was wrong.
+
+    `own_bps` has each uplink's own total, by name, None where it shares the node's or has none.
+    """
 
     bps: PerDirection[int | None]
     sources: PerDirection[str]
     last_good: LastTotals
     findings: tuple[Finding, ...]
+    own_bps: Mapping[IfName, PerDirection[int | None]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +71,7 @@ def resolve_totals(
         total, problems = _first_good(
             candidates, direction, last_good[direction], is_small_allowed=settings.allow_small_total
         )
-        found.append(total or _of_a_link_that_is_down(node, last_good[direction]))
+        found.append(total or Candidate(source=UNKNOWN, bps=None))
         findings += problems
     tx, rx = found
     return Totals(
@@ -74,7 +79,34 @@ def resolve_totals(
         sources=PerDirection(tx=tx.source, rx=rx.source),
         last_good=PerDirection(tx=_remembered(tx, last_good.tx), rx=_remembered(rx, last_good.rx)),
         findings=tuple(findings),
+        own_bps={uplink.name: _own(uplink, tx, rx) for uplink in node.uplinks}
+        if len(node.uplinks) > 1
+        else {},
     )
+
+
+def _own(uplink: UplinkFacts, tx: Candidate, rx: Candidate) -> PerDirection[int | None]:
+    """What one of several uplinks has for itself: what is configured; by its speed where the node's total is that."""
+
+    def own(total: Candidate, configured_bps: int | None) -> int | None:
+        return _by_speed(uplink) if configured_bps is None and total.source == NIC else configured_bps
+
+    return PerDirection(tx=own(tx, uplink.configured.tx), rx=own(rx, uplink.configured.rx))
+
+
+def with_last_speeds(node: NodeFacts, last: Mapping[IfName, int]) -> NodeFacts:
+    """A link that is down has no speed. Its last one stays, so that a flapping link is not unshaped each time."""
+    return replace(node, uplinks=tuple(_with_last_speed(one, last.get(one.name)) for one in node.uplinks))
+
+
+def known_speeds(node: NodeFacts) -> Mapping[IfName, int]:
+    """The speeds of the uplinks that have one."""
+    return {one.name: one.speed_bps for one in node.uplinks if one.speed_bps is not None}
+
+
+def _with_last_speed(uplink: UplinkFacts, last_bps: int | None) -> UplinkFacts:
+    is_lost = uplink.present and not uplink.is_up and uplink.speed_bps is None
+    return replace(uplink, speed_bps=last_bps) if is_lost else uplink
 
 
 def configured_total(settings: Settings, direction: Direction) -> int | None:
@@ -126,7 +158,7 @@ def _candidates(
     if slo is not None:
         yield from _said(slo, direction, NODESLO)
     configured = (*_configured(settings, node, direction), *_said(settings.policy, direction, FILE))
-    nic = tuple(_nic(node))
+    nic = tuple(_nic(node, direction))
     follows_kubernetes = settings.kubernetes.enable is Toggle.ON
     yield from (*nic, *configured) if follows_kubernetes else (*configured, *nic)
 
@@ -153,10 +185,16 @@ def _given(own: list[int | None], settings: Settings, direction: Direction) -> I
         yield Candidate(source=FILE, bps=sum(known))
 
 
-def _nic(node: NodeFacts) -> Iterator[Candidate]:
-    """The speed of the only uplink; several of them have no total in common."""
-    if len(node.uplinks) == 1 and node.uplinks[0].speed_bps is not None:
-        yield Candidate(source=NIC, bps=node.uplinks[0].speed_bps * NIC_PERCENT // 100)
+def _nic(node: NodeFacts, direction: Direction) -> Iterator[Candidate]:
+    """What the uplinks' speeds add up to; of several, one's own configured total stands for its speed."""
+    is_only = len(node.uplinks) == 1
+    counted = [(_by_speed(one), None if is_only else one.configured[direction]) for one in node.uplinks]
+    if any(speed is not None and own is None for speed, own in counted):
+        yield Candidate(source=NIC, bps=sum((speed if own is None else own) or 0 for speed, own in counted))
+
+
+def _by_speed(uplink: UplinkFacts) -> int | None:
+    return None if uplink.speed_bps is None else uplink.speed_bps * NIC_PERCENT // 100
 
 
 def _first_good(
@@ -188,14 +226,6 @@ def _too_small(bps: int, source: str, direction: Direction, kept: tuple[int, str
         f"lives; {instead}",
         hint="totals are bits per second; node.allowSmallTotal: true accepts it",
     )
-
-
-def _of_a_link_that_is_down(node: NodeFacts, last: tuple[int, str] | None) -> Candidate:
-    """A link that is down has no speed. Its last one stays, so that a flapping link is not unshaped each time."""
-    is_down = len(node.uplinks) == 1 and node.uplinks[0].present and not node.uplinks[0].is_up
-    if is_down and last is not None and last[1] == NIC:
-        return Candidate(source=NIC, bps=last[0])
-    return Candidate(source=UNKNOWN, bps=None)
 
 
 def _remembered(total: Candidate, last: tuple[int, str] | None) -> tuple[int, str] | None:

@@ -17,11 +17,14 @@ HEADROOM = 0.1
 def loop_policy(desired: DesiredState, unit: Unit, loop: LoopSettings, *, lends: bool) -> LoopPolicy | None:
     """What the loop must keep on one unit, None where nothing is promised (network QoS off, total unknown).
 
-    A unit on an uplink has that uplink's total; a unit on any other device (an IFB, a backend's own) has the node's.
+    A unit on an uplink has that uplink's total, or what it shares with others; a unit on any other device (an IFB, a
+    backend's own) has the node's.
     """
     direction = desired.directions[unit.direction]
-    own = [uplink.total_bps[unit.direction] for uplink in desired.uplinks if uplink.name == unit.device]
-    total_bps = own[0] if own else direction.total_bps
+    own = next((uplink for uplink in desired.uplinks if uplink.name == unit.device), None)
+    most_bps = own.total_bps[unit.direction] if own is not None else direction.total_bps
+    pool_bps = own.pool_bps[unit.direction] if own is not None else None
+    total_bps = most_bps if pool_bps is None else pool_bps
     bands = bands_at(direction, total_bps)
     if total_bps is None or bands is None:
         return None
@@ -34,6 +37,8 @@ def loop_policy(desired: DesiredState, unit: Unit, loop: LoopSettings, *, lends:
         enter_backlogged=loop.enter_backlogged,
         leave=loop.leave,
         hold_s=loop.hold_s,
+        is_shared=pool_bps is not None,
+        most_bps=None if pool_bps is None else most_bps,
     )
 
 

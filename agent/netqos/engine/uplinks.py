@@ -1,44 +1,95 @@
-"""Which devices are shaped, each with its total, and what keeps the others from it."""
+"""Which devices are shaped, each with its total, and what keeps the others from it.
+
+A single uplink has the node's total. Of several, each has its own where it is configured, or where the node's total is
+what their speeds add up to; the others share what is left of the node's, of which the fast loop gives each a part
+(`netqos.engine.shares`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
-from netqos.engine.totals import far_from_speed
+from netqos.engine.totals import NIC, NIC_PERCENT, SMALLEST_TOTAL_BPS, Totals, far_from_speed
 from netqos.model.desired import DesiredUplink
 from netqos.model.health import Finding, error, info, warning
-from netqos.model.inputs import NodeFacts, UplinkFacts
+from netqos.model.ids import IfName
+from netqos.model.inputs import NO_LIMITS, NodeFacts, UplinkFacts
 from netqos.model.levels import Direction, PerDirection
 from netqos.model.texts import listed
 
 
-def desired_uplinks(
-    node: NodeFacts, total_bps: PerDirection[int | None]
-) -> tuple[tuple[DesiredUplink, ...], tuple[Finding, ...]]:
-    """The uplinks that are there, in name order. A single one has the node's total, several have each their own."""
+def desired_uplinks(node: NodeFacts, totals: Totals) -> tuple[tuple[DesiredUplink, ...], tuple[Finding, ...]]:
+    """The uplinks that are there, in name order."""
     is_only = len(node.uplinks) == 1
-    uplinks: list[DesiredUplink] = []
-    findings: list[Finding] = []
-    for facts in sorted(node.uplinks, key=lambda one: one.name):
-        own = total_bps if is_only else facts.configured
-        findings += list(_problems(facts, own, is_only=is_only))
-        if facts.present:
-            uplinks.append(
-                DesiredUplink(
-                    name=facts.name,
-                    index=facts.index,
-                    mtu=facts.mtu,
-                    total_bps=own,
-                    egress_program=facts.egress_program,
-                )
-            )
+    facts = sorted(node.uplinks, key=lambda one: one.name)
+    pool = NO_LIMITS if is_only else _pools([one for one in facts if one.present], totals)
+    found = _one_alone([_uplink(one, totals, pool, is_only=is_only) for one in facts if one.present])
+    findings = [problem for one in facts for problem in _problems(one, found.get(one.name), is_only=is_only)]
+    uplinks = tuple(found.values())
+    findings += _sharing(uplinks)
     if not node.uplinks:
         findings.append(_no_uplink(node))
-    return tuple(uplinks), tuple(findings)
+    return uplinks, tuple(findings)
 
 
-def _problems(facts: UplinkFacts, own: PerDirection[int | None], *, is_only: bool) -> Iterator[Finding]:
-    if not facts.present:
+def _pools(uplinks: Sequence[UplinkFacts], totals: Totals) -> PerDirection[int | None]:
+    """What uplinks without a total of their own share: the node's, less those that others have."""
+    own = [totals.own_bps[one.name] for one in uplinks]
+
+    def pool(direction: Direction) -> int | None:
+        total_bps = totals.bps[direction]
+        if total_bps is None or totals.sources[direction] == NIC:
+            return None
+        rest_bps = total_bps - sum(one[direction] or 0 for one in own)
+        return rest_bps if rest_bps >= min(SMALLEST_TOTAL_BPS, total_bps) else None
+
+    return PerDirection(tx=pool(Direction.TX), rx=pool(Direction.RX))
+
+
+def _uplink(
+    facts: UplinkFacts, totals: Totals, pool: PerDirection[int | None], *, is_only: bool
+) -> DesiredUplink:
+    own = totals.bps if is_only else totals.own_bps[facts.name]
+    shared = PerDirection(tx=pool.tx if own.tx is None else None, rx=pool.rx if own.rx is None else None)
+    most = PerDirection(tx=_most_bps(facts, own.tx, shared.tx), rx=_most_bps(facts, own.rx, shared.rx))
+    return DesiredUplink(
+        name=facts.name,
+        index=facts.index,
+        mtu=facts.mtu,
+        total_bps=most,
+        pool_bps=shared,
+        egress_program=facts.egress_program,
+    )
+
+
+def _one_alone(uplinks: Sequence[DesiredUplink]) -> dict[IfName, DesiredUplink]:
+    """By name; where only one is left to share, it has the pool for itself."""
+
+    def is_shared(direction: Direction) -> bool:
+        return sum(one.pool_bps[direction] is not None for one in uplinks) > 1
+
+    kept = PerDirection(tx=is_shared(Direction.TX), rx=is_shared(Direction.RX))
+    return {
+        one.name: replace(
+            one,
+            pool_bps=PerDirection(
+                tx=one.pool_bps.tx if kept.tx else None, rx=one.pool_bps.rx if kept.rx else None
+            ),
+        )
+        for one in uplinks
+    }
+
+
+def _most_bps(facts: UplinkFacts, own_bps: int | None, pool_bps: int | None) -> int | None:
+    """Its own total; of a shared one all that the link can pass."""
+    if pool_bps is None:
+        return own_bps
+    return pool_bps if facts.speed_bps is None else min(pool_bps, facts.speed_bps * NIC_PERCENT // 100)
+
+
+def _problems(facts: UplinkFacts, found: DesiredUplink | None, *, is_only: bool) -> Iterator[Finding]:
+    if found is None:
         yield error(
             "uplink-missing",
             facts.name,
@@ -48,15 +99,19 @@ def _problems(facts: UplinkFacts, own: PerDirection[int | None], *, is_only: boo
         return
     if not facts.is_up:
         yield warning(
-            "uplink-down", facts.name, "the link is down", hint="its speed is unknown while it is down"
+            "uplink-down",
+            facts.name,
+            "the link is down",
+            hint="its last known speed counts meanwhile",
         )
-    unknown = [direction.value for direction in Direction if own[direction] is None]
+    unknown = [direction.value for direction in Direction if found.total_bps[direction] is None]
     if unknown and not is_only:
         yield error(
             "uplink-without-total",
             facts.name,
-            f"one of several uplinks without a total of its own for {listed(unknown)}, so that is not shaped",
-            hint="give it one: node.uplinks: [{name: NAME, bandwidth: {tx: 10G, rx: 10G}}]",
+            f"one of several uplinks without a total for {listed(unknown)}, so that is not shaped: it has none of "
+            "its own, and nothing is left of the node's",
+            hint="give it one: node.uplinks: [{name: NAME, bandwidth: {tx: 10G, rx: 10G}}], or set node.bandwidth",
         )
     if unknown and is_only and facts.why_no_speed:
         yield info(
@@ -65,7 +120,26 @@ def _problems(facts: UplinkFacts, own: PerDirection[int | None], *, is_only: boo
             f"{facts.why_no_speed}, and no other source says its total for {listed(unknown)}",
             hint="say the total in node.bandwidth",
         )
-    yield from far_from_speed(facts, own)
+    yield from far_from_speed(facts, _alone(found))
+
+
+def _alone(found: DesiredUplink) -> PerDirection[int | None]:
+    """The totals that are its own: a part of a shared one is never more than the link, and may be little."""
+    return PerDirection(
+        tx=found.total_bps.tx if found.pool_bps.tx is None else None,
+        rx=found.total_bps.rx if found.pool_bps.rx is None else None,
+    )
+
+
+def _sharing(uplinks: Sequence[DesiredUplink]) -> Iterator[Finding]:
+    for direction in Direction:
+        names = [one.name for one in uplinks if one.pool_bps[direction] is not None]
+        if names:
+            yield info(
+                "uplinks-share-total",
+                direction.value,
+                f"{', '.join(names)}: they share one total; each has a part of it, moved by what it needs",
+            )
 
 
 def _no_uplink(node: NodeFacts) -> Finding:

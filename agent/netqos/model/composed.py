@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from netqos.model.desired import Band, DesiredState
 from netqos.model.health import Finding
-from netqos.model.ids import PodUid
+from netqos.model.ids import IfName, PodUid
 from netqos.model.inputs import NodePolicy
 from netqos.model.levels import Direction, Level, PerDirection, PerLevel
 from netqos.model.rules import Rule
@@ -63,7 +63,8 @@ class LastGood:
     """The last accepted values, kept over a restart (contract 1.8); compose takes the old one and gives a new one.
 
     `limits`: per pod and direction the last accepted limit of a rejected annotation, with its source. `bands`: per
-    direction the levels' last accepted amounts. `totals`: the last accepted total with its source.
+    direction the levels' last accepted amounts. `totals`: the last accepted total with its source. `speeds`: what each
+    uplink's link did last while it was up.
     """
 
     limits: Mapping[PodUid, PerDirection[tuple[int, str] | None]] = field(default_factory=dict)
@@ -71,6 +72,7 @@ class LastGood:
     policy: NodePolicy | None = None
     bands: Mapping[Direction, PerLevel[Band | None]] = field(default_factory=dict)
     totals: PerDirection[tuple[int, str] | None] = field(default=PerDirection(tx=None, rx=None))
+    speeds: Mapping[IfName, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

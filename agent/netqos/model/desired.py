@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from netqos.model.ids import CgroupPath, IfName, PodUid
+from netqos.model.inputs import NO_LIMITS
 from netqos.model.levels import Level, PerDirection, PerLevel
 from netqos.model.rules import Rule
 
@@ -37,6 +38,8 @@ class DesiredDirection:
 class DesiredUplink:
     """A device to shape. `total_bps` per direction is this uplink's own total, None where it is unknown.
 
+    `pool_bps` is set where it shares a total with others: that total, of which the fast loop gives each a part. Its
+    `total_bps` is then the most that its part may become, and the levels' promises are those of the pool.
     `egress_program` as of `UplinkFacts`: under it, fq may keep departure times that the program sets.
     """
 
@@ -44,6 +47,7 @@ class DesiredUplink:
     index: int
     mtu: int
     total_bps: PerDirection[int | None]
+    pool_bps: PerDirection[int | None] = NO_LIMITS
     egress_program: str = ""
 
 

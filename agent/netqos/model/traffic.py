@@ -54,7 +54,8 @@ class Reason(enum.Enum):
 class Decision:
     """The outcome of one tick of one unit. `changed` False: ceilings and room are those of the tick before.
 
-    `room_bps` is what the unit may pass in all, None where its total is not moved.
+    `room_bps` is what the unit may pass in all, None where its total is not moved; `guarantees_bps` what its levels are
+    promised of a part of a total that several units share, None where a unit has its own.
     """
 
     unit: Unit
@@ -67,3 +68,4 @@ class Decision:
     reason: Reason
     changed: bool
     room_bps: int | None = None
+    guarantees_bps: PerLevel[int] | None = None

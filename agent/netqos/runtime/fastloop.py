@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from netqos.backend import FastPath
+from netqos.engine import sharing
 from netqos.engine.steer import LoopPolicy, UnitState, in_force, initial_state, next_interval, step
 from netqos.errors import NetqosError
 from netqos.model.traffic import Decision, Unit
@@ -52,6 +53,7 @@ class FastLoop:
         self._stopping = False
         self._grip: Grip | None = None
         self._states: dict[Unit, UnitState] = {}
+        self._sharing = sharing.NOTHING_SHARED
         self._decisions: dict[Unit, Decision] = {}
         self._writes = 0
         self._last_tick_s: float | None = None
@@ -174,19 +176,31 @@ class FastLoop:
 
     def _steer(self, grip: Grip) -> tuple[Decision, ...]:
         decisions = []
-        for sample in grip.path.sample():
-            policy = grip.policies.get(sample.unit)
+        samples = grip.path.sample()
+        self._sharing, policies = sharing.narrow(self._sharing, samples, grip.policies)
+        before = {unit: state.room_bps for unit, state in self._states.items()}
+        for sample in samples:
+            policy = policies.get(sample.unit)
             if policy is None:
                 continue
             self._states[sample.unit], decision = step(self._states[sample.unit], sample, policy)
             if decision is not None:
                 self._decisions[sample.unit] = decision
                 decisions.append(decision)
-                if decision.changed:
-                    self._writes += grip.path.adjust(
-                        sample.unit, decision.ceilings_bps, room_bps=decision.room_bps
-                    )
+        for decision in sorted(decisions, key=lambda one: _growth(one, before[one.unit])):
+            if decision.changed:
+                self._writes += grip.path.adjust(
+                    decision.unit,
+                    decision.ceilings_bps,
+                    room_bps=decision.room_bps,
+                    guarantees_bps=decision.guarantees_bps,
+                )
         return tuple(decisions)
 
     def _next_interval(self, grip: Grip) -> float:
         return max(grip.path.min_interval_s, next_interval(self._states.values(), self.settings))
+
+
+def _growth(decision: Decision, before_bps: int | None) -> int:
+    """By how much a part grows: what shrinks is written first, so that parts never add up to more than the total."""
+    return (decision.room_bps or 0) - (before_bps or 0)

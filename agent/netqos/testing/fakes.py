@@ -215,9 +215,16 @@ class FakeFastPath:
         del unit
         return None
 
-    def adjust(self, unit: Unit, ceilings_bps: PerLevel[int], *, room_bps: int | None = None) -> int:
+    def adjust(
+        self,
+        unit: Unit,
+        ceilings_bps: PerLevel[int],
+        *,
+        room_bps: int | None = None,
+        guarantees_bps: PerLevel[int] | None = None,
+    ) -> int:
         """Change what differs; a lending fake moves L0 alone."""
-        del room_bps
+        del room_bps, guarantees_bps
         writes = 0
         for level in (Level.L0,) if self._lends else tuple(Level):
             old = self._class(unit, level)

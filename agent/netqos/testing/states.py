@@ -59,10 +59,15 @@ def uplink(
     mtu: int = 1500,
     tx_bps: int | None = 1000 * M,
     rx_bps: int | None = 600 * M,
+    pool_bps: int | None = None,
 ) -> DesiredUplink:
-    """A device to shape, with its own totals."""
+    """A device to shape, with its own totals; with a pool, one that shares its egress total."""
     return DesiredUplink(
-        name=IfName(name), index=index, mtu=mtu, total_bps=PerDirection(tx=tx_bps, rx=rx_bps)
+        name=IfName(name),
+        index=index,
+        mtu=mtu,
+        total_bps=PerDirection(tx=tx_bps, rx=rx_bps),
+        pool_bps=PerDirection(tx=pool_bps, rx=None),
     )
 
 

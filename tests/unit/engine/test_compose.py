@@ -261,4 +261,5 @@ def test_what_is_remembered_is_only_what_was_accepted() -> None:
             Direction.RX: last_bands((240, 600), (180, 600), (180, 600)),
         },
         totals=PerDirection(tx=(1000 * M, "file"), rx=(600 * M, "file")),
+        speeds={UPLINK.name: 10_000 * M},
     )

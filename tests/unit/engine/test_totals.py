@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from netqos.engine.totals import Totals, resolve_totals
+from netqos.engine.totals import Totals, known_speeds, resolve_totals, with_last_speeds
 from netqos.engine.uplinks import desired_uplinks
 from netqos.model.desired import DesiredUplink
 from netqos.model.health import Severity
@@ -33,6 +33,10 @@ def totals(
     last: Last = NO_LAST,
 ) -> Totals:
     return resolve_totals(settings=settings, slo=asked, node=node, last_good=last)
+
+
+def said(bps: PerDirection[int | None]) -> Totals:
+    return Totals(bps=bps, sources=PerDirection(tx="file", rx="file"), last_good=NO_LAST, findings=())
 
 
 def tx(found: Totals) -> tuple[int | None, str]:
@@ -131,12 +135,14 @@ def test_small_totals_can_be_allowed() -> None:
     assert (tx(totals(small)), rx(totals(small))) == ((2 * M, "file"), (1 * M, "file"))
 
 
-def test_a_link_that_goes_down_keeps_the_total_of_its_speed() -> None:
+def test_a_link_that_goes_down_keeps_its_speed() -> None:
     down = replace(NODE, uplinks=(replace(UPLINK, is_up=False, speed_bps=None),))
-    last: Last = PerDirection(tx=(9_800 * M, "nic"), rx=(1 * G, "file"))
-    found = totals(node=down, last=last)
-    assert (tx(found), rx(found)) == ((9_800 * M, "nic"), (None, "unknown"))
-    assert tx(totals(node=NO_SPEED, last=last)) == (None, "unknown")
+    last = {UPLINK.name: 10 * G}
+    assert known_speeds(NODE) == last
+    assert tx(totals(node=with_last_speeds(down, last))) == (9_800 * M, "nic")
+    assert known_speeds(with_last_speeds(down, last)) == last
+    assert tx(totals(node=with_last_speeds(NO_SPEED, last))) == (None, "unknown")
+    assert tx(totals(node=with_last_speeds(down, {}))) == (None, "unknown")
 
 
 def test_the_only_uplinks_own_total_is_the_nodes() -> None:
@@ -164,21 +170,70 @@ def test_several_uplinks_add_up_when_each_has_a_total() -> None:
     assert (tx(totals(node=TWO)), rx(totals(node=TWO))) == ((35 * G, "file"), (30 * G, "file"))
 
 
+def uplinks_of(node: NodeFacts, settings: Settings = NOWHERE) -> tuple[list[DesiredUplink], list[str]]:
+    found, findings = desired_uplinks(node, totals(settings, node))
+    return list(found), codes(findings)
+
+
+def both(tx_bps: int | None, rx_bps: int | None) -> PerDirection[int | None]:
+    return PerDirection(tx=tx_bps, rx=rx_bps)
+
+
 def test_each_of_several_uplinks_has_its_own_total() -> None:
-    uplinks, findings = desired_uplinks(TWO, PerDirection(tx=35 * G, rx=30 * G))
-    assert uplinks == (
-        DesiredUplink(name=IfName("eth0"), index=3, mtu=1500, total_bps=PerDirection(tx=10 * G, rx=10 * G)),
-        DesiredUplink(name=IfName("eth2"), index=4, mtu=1500, total_bps=PerDirection(tx=25 * G, rx=20 * G)),
+    assert uplinks_of(TWO) == (
+        [
+            DesiredUplink(name=IfName("eth0"), index=3, mtu=1500, total_bps=both(10 * G, 10 * G)),
+            DesiredUplink(name=IfName("eth2"), index=4, mtu=1500, total_bps=both(25 * G, 20 * G)),
+        ],
+        [],
     )
-    assert findings == ()
+
+
+def test_nics_without_any_written_total_have_what_their_speeds_say() -> None:
+    """Two NICs are two capacities; a configured one beside them stands for its speed."""
+    first, second = replace(UPLINK, name=IfName("eth0")), replace(UPLINK, index=4, speed_bps=25 * G)
+    node = replace(NODE, uplinks=(first, replace(second, configured=both(20 * G, None))))
+    found = totals(node=node)
+    assert (tx(found), rx(found)) == ((29_800 * M, "nic"), (34_300 * M, "nic"))
+    uplinks, problems = uplinks_of(node)
+    assert [one.total_bps for one in uplinks] == [both(9_800 * M, 9_800 * M), both(20 * G, 24_500 * M)]
+    assert [one.pool_bps for one in uplinks] == [NO_LIMITS, NO_LIMITS]
+    assert problems == []
+
+
+def test_uplinks_without_a_total_of_their_own_share_the_nodes() -> None:
+    """At most what each link can pass; a link that has its own total takes that away from the rest."""
+    own = replace(TWO.uplinks[0], configured=both(3 * G, None))
+    fast, slow = (replace(UPLINK, name=IfName(name), index=index) for name, index in (("a", 5), ("b", 6)))
+    slow = replace(slow, speed_bps=1 * G)
+    uplinks, problems = uplinks_of(replace(NODE, uplinks=(own, fast, slow)), CONFIGURED)
+    assert [(one.name, one.total_bps, one.pool_bps) for one in uplinks] == [
+        ("a", both(5 * G, 7 * G), both(5 * G, 7 * G)),
+        ("b", both(980 * M, 980 * M), both(5 * G, 7 * G)),
+        ("eth2", both(3 * G, 7 * G), both(None, 7 * G)),
+    ]
+    assert problems == ["uplinks-share-total", "uplinks-share-total"]
+
+
+def test_who_is_left_alone_has_the_whole_total() -> None:
+    gone = replace(UPLINK, name=IfName("gone"), present=False, index=0, speed_bps=None)
+    uplinks, problems = uplinks_of(replace(NODE, uplinks=(UPLINK, gone)), CONFIGURED)
+    assert [(one.total_bps, one.pool_bps) for one in uplinks] == [(both(8 * G, 7 * G), NO_LIMITS)]
+    assert problems == ["uplink-missing"]
 
 
 def test_one_of_several_uplinks_without_a_total_is_not_shaped() -> None:
-    node = replace(TWO, uplinks=(TWO.uplinks[0], replace(UPLINK, configured=NO_LIMITS)))
+    """Nothing is left of what the node has, or its total is that of the others' speeds."""
+    silent = replace(UPLINK, configured=NO_LIMITS, speed_bps=None)
+    node = replace(TWO, uplinks=(TWO.uplinks[0], silent))
     assert tx(totals(node=node)) == (None, "unknown")
-    uplinks, findings = desired_uplinks(node, PerDirection(tx=9 * G, rx=9 * G))
-    assert [uplink.total_bps for uplink in uplinks] == [PerDirection(tx=25 * G, rx=20 * G), NO_LIMITS]
-    assert [(one.code, one.subject) for one in findings] == [("uplink-without-total", "up0")]
+    greedy = replace(NOWHERE, bandwidth=both(25 * G, 20 * G))
+    uplinks, problems = uplinks_of(node, greedy)
+    assert [uplink.total_bps for uplink in uplinks] == [both(25 * G, 20 * G), NO_LIMITS]
+    assert problems == ["uplink-without-total"]
+    uplinks, problems = uplinks_of(replace(NODE, uplinks=(replace(UPLINK, name=IfName("eth0")), silent)))
+    assert [uplink.total_bps.tx for uplink in uplinks] == [9_800 * M, None]
+    assert problems == ["uplink-without-total"]
 
 
 @pytest.mark.parametrize(
@@ -191,7 +246,7 @@ def test_one_of_several_uplinks_without_a_total_is_not_shaped() -> None:
     ],
 )
 def test_a_total_far_from_the_nics_speed_is_applied_loudly(total: int, expected: list[str]) -> None:
-    uplinks, findings = desired_uplinks(NODE, PerDirection(tx=total, rx=9 * G))
+    uplinks, findings = desired_uplinks(NODE, said(PerDirection(tx=total, rx=9 * G)))
     assert uplinks[0].total_bps.tx == total
     assert codes(findings) == expected
 
@@ -211,7 +266,7 @@ def test_an_unknown_speed_is_only_worth_a_word_where_no_other_source_says_the_to
     total_bps: PerDirection[int | None], says: list[str]
 ) -> None:
     silent = replace(UPLINK, speed_bps=None, why_no_speed="the driver reports -1")
-    _, findings = desired_uplinks(replace(NODE, uplinks=(silent,)), total_bps)
+    _, findings = desired_uplinks(replace(NODE, uplinks=(silent,)), said(total_bps))
     assert [one.message for one in findings] == says
     assert codes(findings) == ["uplink-speed-unknown"] * len(says)
     assert {one.severity for one in findings} <= {Severity.INFO}
@@ -222,8 +277,8 @@ def test_missing_down_and_no_uplinks_are_said() -> None:
     assert [
         (len(found), codes(findings))
         for found, findings in (
-            desired_uplinks(replace(NODE, uplinks=(missing,)), NO_LIMITS),
-            desired_uplinks(replace(NODE, uplinks=(replace(UPLINK, is_up=False),)), NO_LIMITS),
-            desired_uplinks(replace(NODE, uplinks=()), NO_LIMITS),
+            desired_uplinks(replace(NODE, uplinks=(missing,)), said(NO_LIMITS)),
+            desired_uplinks(replace(NODE, uplinks=(replace(UPLINK, is_up=False),)), said(NO_LIMITS)),
+            desired_uplinks(replace(NODE, uplinks=()), said(NO_LIMITS)),
         )
     ] == [(0, ["uplink-missing"]), (1, ["uplink-down"]), (0, ["no-uplink"])]

@@ -54,6 +54,25 @@ def test_one_of_several_uplinks_has_its_share_of_the_bands() -> None:
     assert loop_policy(node, Unit(Direction.TX, IfName("up1")), LOOP, lends=True) is None
 
 
+def test_uplinks_that_share_a_total_have_the_policy_of_the_whole() -> None:
+    """The pool is what others leave of the node's 1000M; one link can pass a part of it only."""
+    shared = [
+        states.uplink(name, tx_bps=most, pool_bps=500 * M)
+        for name, most in (("up0", 490 * M), ("up1", 500 * M))
+    ]
+    node = states.node(uplinks=(*shared, states.uplink("up2", tx_bps=500 * M)))
+    found = [
+        loop_policy(node, Unit(Direction.TX, IfName(name)), LOOP, lends=True)
+        for name in ("up0", "up1", "up2")
+    ]
+    half = bands((250 * M, 150 * M, 100 * M), (500 * M, 400 * M, 500 * M))
+    assert [(one.total_bps, one.bands, one.is_shared, one.most_bps) for one in found if one is not None] == [
+        (500 * M, half, True, 490 * M),
+        (500 * M, half, True, 500 * M),
+        (500 * M, half, False, None),
+    ]
+
+
 def test_what_is_not_shaped_by_level_is_not_steered() -> None:
     assert loop_policy(states.switched_off(states.node()), UP0_TX, LOOP, lends=True) is None
     unknown = states.node(rx=states.direction(None), uplinks=(states.uplink(rx_bps=None),))

@@ -52,7 +52,14 @@ class ScriptedPath:
     def current_room(self, unit: Unit) -> int | None:
         return self.room_bps
 
-    def adjust(self, unit: Unit, ceilings_bps: PerLevel[int], *, room_bps: int | None = None) -> int:
+    def adjust(
+        self,
+        unit: Unit,
+        ceilings_bps: PerLevel[int],
+        *,
+        room_bps: int | None = None,
+        guarantees_bps: PerLevel[int] | None = None,
+    ) -> int:
         self.adjusted.append(ceilings_bps)
         self.ceilings = ceilings_bps
         return 1
@@ -154,7 +161,14 @@ class TwoWays(ScriptedPath):
         received = replace(sent, unit=RX_UNIT, offered_bytes=offered, device_bytes=offered + beside)
         return (sent, received)
 
-    def adjust(self, unit: Unit, ceilings_bps: PerLevel[int], *, room_bps: int | None = None) -> int:
+    def adjust(
+        self,
+        unit: Unit,
+        ceilings_bps: PerLevel[int],
+        *,
+        room_bps: int | None = None,
+        guarantees_bps: PerLevel[int] | None = None,
+    ) -> int:
         self.moved[unit].append((ceilings_bps, room_bps))
         return 1
 
