@@ -153,6 +153,7 @@ class TcBackend:
             sleep=asyncio.sleep,
             monotonic=self._context.monotonic,
         )
+        self._own_hooks |= changes.own_hooks(plan.operations)
         result = await Writer(tools).apply(plan.operations)
         if result.ok:
             self._print = kernel.auditor.take(self._devices())

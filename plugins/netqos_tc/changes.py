@@ -68,6 +68,16 @@ def operations(
     return safe_order(_step(edit, _cause(edit, known), names) for edit in edits)
 
 
+def own_hooks(plan: Iterable[Operation]) -> frozenset[int]:
+    """The devices whose hook the operations make, or take for ours."""
+    edits = [operation.payload for operation in plan if isinstance(operation.payload, Edit)]
+    return frozenset(
+        edit.key.ifindex
+        for edit in edits
+        if isinstance(edit.key, RedirectKey) and isinstance(edit.after, RedirectSpec) and edit.after.owns_hook
+    )
+
+
 def device_of(key: Key) -> int | None:
     """The device of an object, None for the table and its elements."""
     return None if isinstance(key, TableKey | ElementKey) else key.ifindex

@@ -173,7 +173,7 @@ def _redirects(devices: Iterable[int], observed: TcObserved) -> tuple[dict[Key, 
             findings.append(_hook_finding(observed, device, obstacle))
             continue
         met = observed.specs.get(key)
-        owns = met.owns_hook if isinstance(met, RedirectSpec) else device in observed.own_hooks
+        owns = device in observed.own_hooks or (isinstance(met, RedirectSpec) and met.owns_hook)
         redirects[key] = RedirectSpec(target=numbers.IFB_INDEX, owns_hook=owns or not hook.has_clsact)
         if hook.preferences:
             findings.append(_shared(observed, device, hook))

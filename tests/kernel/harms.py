@@ -90,3 +90,51 @@ TX_HARMS = {
     "table deleted": Harm("nft delete table inet netqos", (*_TABLE, *_ELEMENTS)),
     "ruleset flushed": Harm("nft flush ruleset", (*_TABLE, *_ELEMENTS)),
 }
+
+_RX_LEAF = (".*4e52:{leaf} on {ifb}",)
+_IFB = ("device {ifb}", "root qdisc of {ifb}", ".* on {ifb}", "redirect at the egress of .*")
+
+RX_HARMS = {
+    "IFB deleted": Harm("ip link del {ifb}", _IFB),
+    "IFB down": Harm("ip link set {ifb} down", ("device {ifb}",)),
+    "IFB's queue shortened": Harm("ip link set {ifb} txqueuelen 32", ("device {ifb}",)),
+    "IFB's MTU lowered": Harm("ip link set {ifb} mtu 1500", ("device {ifb}",)),
+    "ingress root deleted": Harm("tc qdisc del dev {ifb} root", _IFB[1:3]),
+    "ingress total changed": Harm(
+        "tc class change dev {ifb} parent 4e52: classid 4e52:1 htb rate 7mbit", ("class 4e52:1 on {ifb}",)
+    ),
+    "ingress level changed": Harm(
+        "tc class change dev {ifb} parent 4e52:1 classid 4e52:12 htb rate 7mbit", ("class 4e52:12 on {ifb}",)
+    ),
+    "ingress level L0 changed": Harm(
+        "tc class change dev {ifb} parent 4e52:1 classid 4e52:10 htb rate 7mbit ceil 9mbit",
+        ("class 4e52:10 on {ifb}",),
+    ),
+    "local leaf deleted": Harm("tc class del dev {ifb} classid 4e52:e", (".*4e52:e on {ifb}",)),
+    "ingress limit changed": Harm(
+        "tc class change dev {ifb} parent 4e52:10 classid 4e52:{leaf} htb rate 5mbit ceil 5mbit", _RX_LEAF
+    ),
+    "ingress leaf deleted": Harm("tc class del dev {ifb} classid 4e52:{leaf}", _RX_LEAF),
+    "ingress queue replaced": Harm("tc qdisc replace dev {ifb} parent 4e52:{leaf} pfifo limit 4", _RX_LEAF),
+    "redirect deleted": Harm("tc filter del dev {veth} egress", ("redirect at the egress of {veth}",)),
+    "hook deleted": Harm("tc qdisc del dev {veth} clsact", ("redirect at the egress of {veth}",)),
+    "redirect doubled": Harm(
+        "tc filter add dev {veth} egress pref 65106 protocol all u32 match u32 0 0 "
+        "action mirred egress redirect dev lo",
+        ("redirect at the egress of {veth}",),
+    ),
+    "redirect led elsewhere": Harm(
+        "tc filter del dev {veth} egress\n"
+        "tc filter add dev {veth} egress pref 65106 protocol all u32 match u32 0 0 "
+        "action mirred egress redirect dev lo",
+        ("redirect at the egress of {veth}",),
+    ),
+    "ingress element deleted": Harm("nft delete element inet netqos rx4 {{ {pod} }}", _ELEMENTS),
+    "ingress element of others": Harm(
+        "nft add element inet netqos rx4 {{ 10.99.9.9 : 4e52:11f }}", _ELEMENTS
+    ),
+    "ingress map emptied": Harm("nft flush map inet netqos rx4", _ELEMENTS),
+    "ingress map deleted": Harm(
+        "nft flush chain inet netqos postrouting\nnft delete map inet netqos rx4", (*_TABLE, *_ELEMENTS)
+    ),
+}

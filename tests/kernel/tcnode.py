@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from netqos.model.desired import DesiredPod, DesiredState, DesiredUplink
-from netqos.model.levels import Level
+from netqos.model.levels import Direction, Level
 from netqos.model.plan import ApplyResult, Plan
 from netqos.testing import states
 from netqos.testing.filehosts import MemoryState
@@ -76,12 +76,13 @@ class ShapedNode:
         """Reconcile to what was last asked for."""
         return await self.backend.apply(self.backend.plan(self.desired, await self.backend.observe()))
 
-    def classes(self) -> dict[int, HtbClass]:
-        return {one.minor: one for one in self.reader.classes(self.ifindex)}
+    def classes(self, way: Direction = Direction.TX) -> dict[int, HtbClass]:
+        ifindex = self.ifindex if way is Direction.TX else numbers.IFB_INDEX
+        return {one.minor: one for one in self.reader.classes(ifindex)}
 
-    def packets(self) -> dict[int, int]:
+    def packets(self, way: Direction = Direction.TX) -> dict[int, int]:
         """Packets sent, by class, without classes that have sent none."""
-        counts = {minor: one.counters.sent_packets for minor, one in self.classes().items()}
+        counts = {minor: one.counters.sent_packets for minor, one in self.classes(way).items()}
         return {minor: count for minor, count in counts.items() if count}
 
     async def minor(self, name: str) -> int:
@@ -109,10 +110,13 @@ class ShapedNode:
 
 @contextlib.contextmanager
 def shaped_node(
-    *pods: str, masquerade: bool = False, options: Mapping[str, object] | None = None
+    *pods: str,
+    masquerade: bool = False,
+    network: Network | None = None,
+    options: Mapping[str, object] | None = None,
 ) -> Iterator[ShapedNode]:
     """A rig with a backend on its node that has not done anything yet."""
-    with Rig(pods=pods, network=Network(masquerade=masquerade)) as rig:
+    with Rig(pods=pods, network=network or Network(masquerade=masquerade)) as rig:
         state = MemoryState()
         backend = make_backend(rig.node, state, options)
         with rig.node.entered():

@@ -1,0 +1,283 @@
+"""Ingress under the real kernel: who comes into which class, what is held and what is not, and what is left behind."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import time
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+
+from netqos.model.desired import NOTHING, DesiredPod, DesiredState
+from netqos.model.ids import IfName
+from netqos.model.levels import Direction, Level, PerLevel
+from netqos.model.traffic import Unit
+from netqos.testing import states
+from netqos.testing.networks import NETWORKS
+from netqos.testing.states import M
+from netqos.testing.traffic import Datagrams, Traffic
+from netqos_tc import numbers
+from netqos_tc.spec import ElementKey, ElementMap, ElementSpec, RedirectKey, RedirectSpec
+from tests.kernel.harms import RX_HARMS
+from tests.kernel.tchost import make_backend
+from tests.kernel.tcnode import ShapedNode, send, shaped_node
+
+pytestmark = pytest.mark.kernel(
+    "veth", "htb", "u32", "nft", "nft-fib", "nft-socket", "ifb", "clsact", "tool:iperf3"
+)
+
+RX, TX = Direction.RX, Direction.TX
+TX_BPS, RX_BPS = 90 * M, 60 * M
+LOCAL, UNKNOWN = numbers.LOCAL, numbers.UNKNOWN
+
+
+def desired(node: ShapedNode, *pods: DesiredPod, rx_bps: int = RX_BPS) -> DesiredState:
+    """Both directions by level, 50/30/20 percent of unequal totals."""
+    return states.node(
+        pods,
+        uplinks=(states.uplink(index=node.ifindex, tx_bps=TX_BPS, rx_bps=rx_bps),),
+        tx=states.direction(TX_BPS),
+        rx=states.direction(rx_bps),
+    )
+
+
+def pod(
+    node: ShapedNode,
+    name: str,
+    level: Level = Level.L1,
+    *,
+    tx_bps: int | None = None,
+    rx_bps: int | None = None,
+) -> DesiredPod:
+    place = node.rig.pod(name)
+    addresses = (place.address, place.address6)
+    return states.pod(f"ns/{name}", level, addresses=addresses, tx_bps=tx_bps, rx_bps=rx_bps, cgroup=None)
+
+
+@contextlib.contextmanager
+def flows(node: ShapedNode) -> Iterator[Traffic]:
+    traffic = Traffic(node.rig)
+    try:
+        yield traffic
+    finally:
+        traffic.stop()
+
+
+def pause(seconds: float) -> None:
+    """Let traffic flow; the event loop has nothing else to do."""
+    time.sleep(seconds)
+
+
+def rates_bps(node: ShapedNode, *minors: int, seconds: float, way: Direction = RX) -> tuple[float, ...]:
+    """What classes send on average from now on."""
+    began_s, before = time.monotonic(), node.classes(way)
+    time.sleep(seconds)
+    took_s, after = time.monotonic() - began_s, node.classes(way)
+    return tuple(
+        (after[minor].counters.sent_bytes - before[minor].counters.sent_bytes) * 8 / took_s
+        for minor in minors
+    )
+
+
+def leftovers(node: ShapedNode) -> tuple[str, ...]:
+    """Everything in which a node may differ afterwards."""
+    run = node.rig.node.run
+    shown = [
+        run(["ip", "-o", "link"]).stdout,
+        run(["tc", "qdisc"]).stdout,
+        run(["nft", "list", "ruleset"]).stdout,
+    ]
+    names = re.findall(r"^\d+: ([^:@]+)", shown[0], re.MULTILINE)
+    return *shown, *(run(["tc", "filter", "show", "dev", one, "egress"], check=False).stdout for one in names)
+
+
+@pytest.mark.parametrize("network", ["routed", "routed-masquerade", "bridge", "bridge-masquerade"])
+async def test_each_packet_comes_to_its_class(network: str) -> None:
+    """From outside to each pod, from the node, from pod to pod, to a pod that nobody claims; both families.
+
+    What a pod that nobody claims receives is known where it is behind the same device as others, on a bridge.
+    """
+    with shaped_node("web", "bulk", "stray", network=NETWORKS[network]) as node:
+        await node.bring(desired(node, pod(node, "web", Level.L0), pod(node, "bulk", Level.L2)))
+        web, bulk = await node.minor("web"), await node.minor("bulk")
+        before = Counter(node.packets(RX))
+        for place, count in (("web", 100), ("bulk", 200), ("stray", 400)):
+            node.rig.wire.call(send, node.rig.pod(place).address, count)
+            node.rig.wire.call(send, node.rig.pod(place).address6, count)
+        outside = Counter(node.packets(RX)) - before
+        assert 200 <= outside[web] < 230
+        assert 400 <= outside[bulk] < 430
+        assert 0 <= outside[UNKNOWN] - (800 if network.startswith("bridge") else 0) < 30
+        assert outside[LOCAL] < 90  # the senders' errors, and neighbours
+        node.rig.node.call(send, node.rig.pod("web").address, 300)
+        node.rig.pod("bulk").call(send, node.rig.pod("web").address6, 500)
+        inside = Counter(node.packets(RX)) - before - outside
+        assert (inside[web], inside[bulk], inside[UNKNOWN]) == (0, 0, 0)
+        assert inside[LOCAL] >= 300
+        assert "direct_packets_stat 0" in node.tc("qdisc", "show", "dev", numbers.IFB_NAME, "root")
+
+
+async def test_levels_get_their_guarantees_of_what_is_received() -> None:
+    with shaped_node("web", "db", "bulk") as node, flows(node) as traffic:
+        names = {"web": Level.L0, "db": Level.L1, "bulk": Level.L2}
+        await node.bring(desired(node, *(pod(node, name, level) for name, level in names.items())))
+        path = node.backend.fast_path()
+        assert path is not None
+        unit = Unit(RX, IfName(numbers.IFB_NAME))
+        assert set(path.units) == {Unit(TX, IfName("up0")), unit}
+        assert path.adjust(unit, PerLevel(30 * M, 0, 0)) == 1
+        for name in names:
+            traffic.udp(name, Datagrams(rate_bps=70 * M, segments=4), towards_pod=True).start()
+        pause(0.3)
+        levels = rates_bps(node, *numbers.LEVELS.values(), seconds=1.5)
+        path.close()
+    assert list(levels) == pytest.approx([30 * M, 18 * M, 12 * M], rel=0.05)
+
+
+@pytest.mark.parametrize("limit_bps", [10 * M, 100 * M])
+async def test_a_limit_for_what_is_received_holds_against_tcp_and_udp(limit_bps: int) -> None:
+    with shaped_node("web", "bulk", network=NETWORKS["bridge"]) as node, flows(node) as traffic:
+        limits = {"web": limit_bps, "bulk": limit_bps // 2}
+        pods = [pod(node, name, rx_bps=bps, tx_bps=3 * M) for name, bps in limits.items()]
+        await node.bring(desired(node, *pods, rx_bps=400 * M))
+        traffic.tcp("web", towards_pod=True).start()
+        traffic.udp("bulk", Datagrams(rate_bps=2 * limit_bps), towards_pod=True).start()
+        pause(0.7)
+        tcp_bps, udp_bps = rates_bps(node, await node.minor("web"), await node.minor("bulk"), seconds=1.5)
+    assert 0.97 * limit_bps < tcp_bps < 1.01 * limit_bps
+    assert 0.97 * limit_bps // 2 < udp_bps < 1.01 * limit_bps // 2
+
+
+async def test_what_stays_in_the_node_is_held_by_nothing() -> None:
+    """A pod that may receive 5M from outside takes more than the node's total from its neighbour, and as much again."""
+    with shaped_node("web", "bulk") as node, flows(node) as traffic:
+        limited = [pod(node, name, Level.L2, tx_bps=5 * M, rx_bps=5 * M) for name in ("web", "bulk")]
+        await node.bring(desired(node, *limited))
+        traffic.udp("web", Datagrams(rate_bps=20 * M), towards_pod=True).start()
+        server = node.rig.pod("web").popen(["iperf3", "--server", "--one-off"])
+        pause(0.3)
+        command = ["iperf3", "--client", node.rig.pod("web").address, "--time", "2", "--interval", "0"]
+        client = node.rig.pod("bulk").popen(command)
+        pause(0.5)
+        local_bps, limited_bps = rates_bps(node, LOCAL, await node.minor("web"), seconds=1.2)
+        client.wait()
+        server.kill()
+    assert local_bps > 10 * RX_BPS
+    assert limited_bps == pytest.approx(5 * M, rel=0.05)
+
+
+async def test_off_and_cleanup_leave_everything_as_it_was_and_what_others_have_stays() -> None:
+    with shaped_node("web", "bulk", network=NETWORKS["bridge"]) as node:
+        own = node.rig.node.run
+        own(["tc", "qdisc", "add", "dev", "cni0", "clsact"])
+        theirs = "filter add dev cni0 egress pref 7 protocol ip u32 match ip dst 10.99.0.0/16"
+        own(["tc", *theirs.split(), "action", "mirred", "egress", "redirect", "dev", "lo"])
+        before = leftovers(node)
+        plan = await node.bring(desired(node, pod(node, "web"), pod(node, "bulk")))
+        assert [one.code for one in plan.findings] == ["shared-hook"]
+        redirects = {
+            key: spec
+            for key, spec in (await node.backend.observe()).specs.items()
+            if isinstance(key, RedirectKey)
+        }
+        assert list(redirects.values()) == [RedirectSpec(target=numbers.IFB_INDEX, owns_hook=False)]
+        await node.bring(NOTHING)
+        assert leftovers(node) == before
+
+
+async def test_a_routed_node_is_as_it_was_after_a_restart_too() -> None:
+    with shaped_node("web", "bulk") as node:
+        before = leftovers(node)
+        wanted = desired(node, pod(node, "web"), pod(node, "bulk"))
+        await node.bring(wanted)
+        node.tc("filter", "del", "dev", node.rig.pod("web").link, "egress")
+        await node.bring(wanted)
+        restarted = make_backend(node.rig.node, node.state)
+        assert not restarted.plan(wanted, await restarted.observe())
+        assert restarted.writes == 0
+        assert (await restarted.apply(restarted.plan(NOTHING, await restarted.observe()))).ok
+        assert leftovers(node) == before
+        restarted.shut()
+
+
+async def test_a_pod_that_comes_is_led_at_once_and_one_that_goes_is_no_error() -> None:
+    with shaped_node("web") as node:
+        await node.bring(desired(node, pod(node, "web")))
+        assert await node.backend.is_untouched()
+        node.rig.add_pod("new")
+        assert not await node.backend.is_untouched()
+        plan = await node.bring(desired(node, pod(node, "web"), pod(node, "new", Level.L2)))
+        assert not plan.findings
+        node.rig.wire.call(send, node.rig.pod("new").address, 40)
+        assert node.packets(RX)[await node.minor("new")] >= 40
+        node.rig.remove_pod("new")
+        assert not await node.backend.is_untouched()
+        await node.bring(desired(node, pod(node, "web")))
+        assert await node.backend.is_untouched()
+
+
+async def test_a_device_of_somebody_else_in_the_ifbs_place_is_left_alone() -> None:
+    with shaped_node("web") as node:
+        node.rig.node.run(["ip", "link", "add", numbers.IFB_NAME, "type", "veth", "peer", "name", "other"])
+        plan = await node.bring(desired(node, pod(node, "web")))
+        (finding,) = [one for one in plan.findings if one.code == "not-enforced-ingress"]
+        assert finding.subject == "rx"
+        assert numbers.IFB_NAME in finding.message
+        assert f"htb {numbers.text(numbers.ROOT)}" in node.tc("qdisc", "show", "dev", "up0")
+        node.rig.node.run(["ip", "link", "del", numbers.IFB_NAME])
+        plan = await node.bring(desired(node, pod(node, "web")))
+        assert not plan.findings
+
+
+async def test_large_packets_and_jumbo_frames_pass_whole() -> None:
+    with shaped_node("web") as node, flows(node) as traffic:
+        for place, device in (
+            (node.rig.wire, "wire0"),
+            (node.rig.node, "up0"),
+            (node.rig.pod("web"), "eth0"),
+        ):
+            place.run(["ip", "link", "set", device, "mtu", "9000"])
+        node.rig.node.run(["ip", "link", "set", node.rig.pod("web").link, "mtu", "9000"])
+        await node.bring(desired(node, pod(node, "web"), rx_bps=2000 * M))
+        traffic.tcp("web", towards_pod=True).start()
+        pause(0.5)
+        before = node.classes(RX)[await node.minor("web")].counters
+        pause(0.5)
+        after = node.classes(RX)[await node.minor("web")].counters
+        assert (after.sent_bytes - before.sent_bytes) / (after.sent_packets - before.sent_packets) > 8000
+        assert (after.sent_bytes - before.sent_bytes) * 8 > 500 * M
+
+
+@pytest.mark.parametrize("name", RX_HARMS)
+async def test_each_harm_is_noticed_and_only_what_it_did_is_put_right(harmed: ShapedNode, name: str) -> None:
+    node, wanted = harmed, desired(harmed, pod(harmed, "web", Level.L0, rx_bps=8 * M), pod(harmed, "bulk"))
+    await node.bring(wanted)
+    before = (await node.backend.observe()).ours
+    address = node.rig.pod("web").address
+    element = before[ElementKey(ElementMap.RX4, address)]
+    assert isinstance(element, ElementSpec)
+    names = {"ifb": numbers.IFB_NAME, "leaf": f"{element.minor:x}", "pod": address}
+    names["veth"] = node.rig.pod("web").link
+    assert await node.backend.is_untouched()
+    for line in RX_HARMS[name].lines(**names):
+        node.rig.node.run(line)
+    assert not await node.backend.is_untouched()
+    plan = await node.bring(wanted)
+    allowed = [pattern.format(**names) for pattern in RX_HARMS[name].repairs]
+    strange = [
+        one.subject
+        for one in plan.operations
+        if not any(re.fullmatch(pattern, one.subject) for pattern in allowed)
+    ]
+    assert plan.operations
+    assert not strange
+    assert (await node.backend.observe()).ours == before
+    node.rig.wire.call(send, address, 5)
+
+
+@pytest.fixture(scope="module")
+def harmed() -> Iterator[ShapedNode]:
+    with shaped_node("web", "bulk") as node:
+        yield node
