@@ -6,10 +6,10 @@ import socket
 import struct
 import threading
 from contextlib import suppress
-from pathlib import Path
 from typing import Self
 
 from netqos.testing.netns import Rig
+from tests.kube.site import BIND, site
 
 ADDRESS = "127.0.0.53"
 ANSWERS, SERVFAIL, SILENT = "answers", "servfail", "silent"
@@ -17,13 +17,9 @@ ANSWERS, SERVFAIL, SILENT = "answers", "servfail", "silent"
 _CODES = {ANSWERS: 0, SERVFAIL: 2}
 _A = 1
 _HEAD = struct.Struct(">HHHHHH")
-# netqosd is in a mount namespace of its own there already (`own_sysfs`), and Python loads this before anything else.
 _SITE = """
-import ctypes
-libc = ctypes.CDLL(None, use_errno=True)
 for name in ("resolv.conf", "nsswitch.conf"):
-    if libc.mount({folder!r}.encode() + b"/" + name.encode(), b"/etc/" + name.encode(), None, 4096, None):
-        raise OSError(ctypes.get_errno(), "mount --bind /etc/" + name)
+    mount({folder!r} + "/" + name, "/etc/" + name, None, {bind})
 """
 
 
@@ -44,9 +40,6 @@ class NameServer:
     def __enter__(self) -> Self:
         (self._folder / "resolv.conf").write_text(f"nameserver {ADDRESS}\n", encoding="ascii")
         (self._folder / "nsswitch.conf").write_text("hosts: dns\n", encoding="ascii")
-        (self._folder / "sitecustomize.py").write_text(
-            _SITE.format(folder=str(self._folder)), encoding="utf-8"
-        )
         self._thread.start()
         return self
 
@@ -57,9 +50,9 @@ class NameServer:
         self._thread.join(5)
 
     @property
-    def site(self) -> Path:
-        """First in PYTHONPATH it makes a process in a mount namespace of its own ask this server alone."""
-        return self._folder
+    def env(self) -> dict[str, str]:
+        """Makes a daemon ask this server alone."""
+        return site(self._folder, _SITE.format(folder=str(self._folder), bind=BIND))
 
     def _serve(self) -> None:
         with suppress(OSError):

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from netqos.testing.faultreplies import status
-from netqos.testing.processes import tool_environment
 from tests.apiserver.kube import Kube
 from tests.apiserver.launch import write_kubeconfig
+from tests.kube.site import site
 from tests.kube.test_daemon import EGRESS, Node, eventually, fresh, node
 
 __all__ = ["node"]
@@ -20,7 +20,7 @@ __all__ = ["node"]
 pytestmark = [pytest.mark.kernel("htb", "nft"), pytest.mark.serial]
 
 HOUR_S = 3600.0
-# Python loads this before anything else. Wall time alone is moved, as by `date -s`; no other process is touched.
+# Wall time alone is moved, as by `date -s`; no other process is touched.
 SITE = """
 import datetime, time
 
@@ -49,22 +49,15 @@ class WallClock:
     """The wall clock of one daemon."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder / "clock"
-        self._folder.mkdir()
-        (self._folder / "sitecustomize.py").write_text(SITE.format(path=str(self._folder / "shift")))
+        self._file = folder / "shift"
         self.shift(0)
-
-    @property
-    def env(self) -> dict[str, str]:
-        """What leads a process to it."""
-        paths = [str(self._folder), *filter(None, [tool_environment().get("PYTHONPATH")])]
-        return {"PYTHONPATH": ":".join(paths)}
+        self.env = site(folder / "clock", SITE.format(path=str(self._file)))
 
     def shift(self, seconds: float) -> None:
         """Set it so many seconds from the truth."""
-        fresh = self._folder / "new"
+        fresh = self._file.with_suffix(".new")
         fresh.write_text(str(seconds), encoding="ascii")
-        fresh.rename(self._folder / "shift")
+        fresh.rename(self._file)
 
 
 @pytest.fixture

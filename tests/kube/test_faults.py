@@ -81,6 +81,7 @@ def test_a_server_that_was_away_is_caught_up_with_within_two_seconds(
     assert followed.until(lambda: has_caught_up(followed)) < 2
     followed.ready()
     assert followed.findings == ()
+    assert sum(1 for one in proxy.requests if one.path == PODS and not one.is_watch) == 1
 
 
 REPLIES: dict[str, Reply] = {
@@ -170,13 +171,40 @@ def test_a_certificate_that_changed(followed: Followed, kube: Kube, proxy: Fault
     assert followed.until(lambda: has_caught_up(followed)) < 3
 
 
-def test_a_certificate_that_nobody_vouches_for_is_refused(followed: Followed, proxy: FaultProxy) -> None:
+def test_a_certificate_that_nobody_vouches_for_is_refused(
+    followed: Followed, kube: Kube, proxy: FaultProxy
+) -> None:
     proxy.change_certificate(trusted=False)
     proxy.reset()
     followed.until(lambda: set(followed.freshness().values()) == {"stale"})
+    change(kube)
     threading.Event().wait(1)
     assert set(followed.freshness().values()) == {"stale"}
     assert is_kept(followed)
+    proxy.change_certificate(trusted=True, forget=True)
+    assert followed.until(lambda: has_caught_up(followed)) < 3
+
+
+def test_a_watch_that_begins_well_and_then_says_nothing(
+    follow: Follow, apiserver: ApiServer, kube: Kube, proxy: FaultProxy
+) -> None:
+    """Its connection lives, so that nothing but the missing bookmarks tells; they come 2 s before a watch's end."""
+    kube.create_pod("web", ips=["10.88.0.1"], annotations={EGRESS: "10M"})
+    pace = Pace(watch_s=3, quiet_s=5)
+    followed = follow(apiserver, kube.node, proxy=proxy, pace=pace).ready()
+
+    def has_bookmarks() -> bool:
+        kube.annotate_node({"example.org/beat": str(len(_versions(proxy)))})
+        threading.Event().wait(0.2)
+        return len(set(_versions(proxy))) > 1
+
+    followed.until(has_bookmarks, 20)
+    proxy.refuse()
+    proxy.answer(Silence(), path=PODS, watch=True, times=1)
+    proxy.reset()
+    change(kube)
+    proxy.restore()
+    assert 3 < followed.until(lambda: has_caught_up(followed), 20) < 15
 
 
 def test_a_first_list_that_fails_is_not_complete(

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 import pytest
 
 from netqos.testing.certificates import NAME
-from netqos.testing.processes import tool_environment
 from tests.apiserver.kube import Kube
 from tests.apiserver.launch import write_kubeconfig
 from tests.kube.nameserver import ANSWERS, SERVFAIL, SILENT, NameServer
@@ -29,18 +28,13 @@ def names(node: Node, kube: Kube) -> Iterator[NameServer]:
         yield names
 
 
-def start(node: Node, names: NameServer) -> None:
-    paths = [str(names.site), *filter(None, [tool_environment().get("PYTHONPATH")])]
-    node.daemon.start(env={"PYTHONPATH": ":".join(paths)})
-
-
 def are_stale(node: Node) -> bool:
     return {"pods", "nodeslo", "node"} <= {name for name, one in node.sources().items() if one == "stale"}
 
 
 @pytest.mark.parametrize("mode", [SERVFAIL, SILENT])
 def test_the_name_server_goes_and_comes_back(node: Node, kube: Kube, names: NameServer, mode: str) -> None:
-    start(node, names)
+    node.daemon.start(env=names.env)
     eventually(lambda: fresh(node) and "ceil 11Mbit" in node.classes())
     before = node.classes()
     names.mode = mode
@@ -64,7 +58,7 @@ def test_the_name_server_goes_and_comes_back(node: Node, kube: Kube, names: Name
 
 
 def test_neither_start_nor_end_waits_for_a_silent_name_server(node: Node, names: NameServer) -> None:
-    start(node, names)
+    node.daemon.start(env=names.env)
     eventually(lambda: fresh(node) and "ceil 11Mbit" in node.classes())
     before = node.classes()
     names.mode = SILENT
@@ -72,7 +66,7 @@ def test_neither_start_nor_end_waits_for_a_silent_name_server(node: Node, names:
     eventually(lambda: are_stale(node), 15)
     began_s = time.monotonic()
     assert node.daemon.stop() == 0
-    start(node, names)
+    node.daemon.start(env=names.env)
     assert node.daemon.stop() == 0
     assert time.monotonic() - began_s < 8
     assert node.classes() == before

@@ -14,6 +14,7 @@ import socket
 import ssl
 import threading
 from collections.abc import Mapping
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -226,6 +227,9 @@ def _broken(problem: Exception) -> Broken:
             break
         if isinstance(seen, ssl.SSLError):
             return lost(f"TLS: {_words(seen)}", is_stale_login=True)
+        if isinstance(seen, HTTPException):
+            # Also an end within a chunk, which is a ValueError: what came before it was whole.
+            return lost(_words(seen))
         if isinstance(seen, ValueError) and not isinstance(seen, OSError):
             return garbled(_words(seen))
         seen = seen.__cause__ or seen.__context__ or _reason(seen)

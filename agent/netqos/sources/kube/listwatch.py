@@ -166,7 +166,6 @@ class ListWatch(Generic[T]):
     def opened(self, now_s: float) -> None:
         """The server took the watch."""
         self._opened_s = now_s
-        self._has_bookmarks = False
         self._fresh(now_s)
 
     def event(self, event: WatchEvent, now_s: float) -> bool:
@@ -200,6 +199,9 @@ class ListWatch(Generic[T]):
         self._listing = _Listing()
         if self._lived_s(now_s) >= _LONG_S:
             self._works()
+        if self._was_quiet(now_s):
+            # It may be that nothing at all changes in this cluster, and nothing is wrong.
+            self._has_bookmarks = False
         self._opened_s = None
         if failure.code == 404 and self._may_be_absent:
             return self._absent(failure, now_s)
@@ -239,6 +241,11 @@ class ListWatch(Generic[T]):
 
     def _lived_s(self, now_s: float) -> float:
         return now_s - self._opened_s if self._opened_s is not None else 0.0
+
+    def _was_quiet(self, now_s: float) -> bool:
+        """Whether the watch that fails was given up for its silence."""
+        heard_s = self.state.since_s
+        return self._opened_s is not None and heard_s is not None and now_s - heard_s >= self._pace.quiet_s
 
     def _expire(self) -> None:
         """The version, or a list's token, is too old. Lists that expire are asked for in larger pages."""

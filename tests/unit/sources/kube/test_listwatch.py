@@ -270,6 +270,29 @@ def test_a_watch_that_is_quiet_where_bookmarks_come_is_given_up() -> None:
     assert case.core.patience_s(watch) == 150
 
 
+def test_a_new_watch_is_given_up_as_soon_where_bookmarks_came_before() -> None:
+    case = Case()
+    case.list("a")
+    case.watch()
+    case.core.event(bookmark("9"), 160)
+    case.core.failed(LOST, 200)
+    assert isinstance(case.core.next(200), Rest)
+    watch = case.watch()
+    assert case.core.patience_s(watch) == 150
+    case.core.ended(700)
+    assert case.core.patience_s(case.watch()) == 150
+
+
+def test_a_watch_that_was_given_up_for_nothing_is_not_given_up_again() -> None:
+    case = Case()
+    case.list("a")
+    case.watch()
+    case.core.event(bookmark("9"), 160)
+    case.core.failed(LOST, 310)
+    assert isinstance(case.core.next(310), Rest)
+    assert case.core.patience_s(case.watch()) == 615
+
+
 def test_a_list_without_a_version_is_repeated_slowly() -> None:
     case = Case()
     case.list("a", version="")
