@@ -27,16 +27,20 @@ from tests.bench.guarantee import guarantee, onset, used
 from tests.bench.kubefaults import kube_outage, kube_quiet, kube_reconnects
 from tests.bench.kubelatency import kube_latency
 from tests.bench.latency import latency_flood, latency_l0
+from tests.bench.limits import limit_accuracy
 from tests.bench.linkstorm import link_storm
 from tests.bench.options import Options, say
 from tests.bench.reachable import node_reachable
 from tests.bench.restart import kill9, second_start
+from tests.bench.wake import wake_up
 
 BENCHES: Mapping[str, Callable[[Options], list[Figure]]] = {
     "guarantee": guarantee,
     "used": used,
     "ceiling": ceiling,
     "onset": onset,
+    "limit-accuracy": limit_accuracy,
+    "wake-up": wake_up,
     "latency-l0": latency_l0,
     "latency-flood": latency_flood,
     "node-reachable": node_reachable,

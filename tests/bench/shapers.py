@@ -81,7 +81,14 @@ def netqosd(rig: Rig, case: Case) -> Iterator[None]:
 @contextmanager
 def running_daemon(rig: Rig, case: Case, *, backends: Sequence[str] = ("tc",)) -> Iterator[Daemon]:
     """The same, for those who ask or end the daemon."""
-    daemon = Daemon(rig, case.config(rig, backends=backends))
+    with running(rig, case.config(rig, backends=backends)) as daemon:
+        yield daemon
+
+
+@contextmanager
+def running(rig: Rig, document: Document) -> Iterator[Daemon]:
+    """A daemon with any configuration, from its start until it is killed."""
+    daemon = Daemon(rig, document)
     daemon.start()
     try:
         yield daemon

@@ -1,4 +1,4 @@
-"""A meter at the receiving side: bytes by source address, read in a child process with its own clock.
+"""A meter at the receiving side: bytes by address, read in a child process with its own clock.
 
 nft counts in each receiving namespace, where whole GSO packets arrive, so its bytes hold one IP header where the line
 carries several packets. `Framing` turns them back into Ethernet bytes as HTB counts them (14 bytes of Ethernet header
@@ -15,6 +15,7 @@ import struct
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import product
 from types import TracebackType
 from typing import Self
 
@@ -65,11 +66,15 @@ TCP = tcp_framing()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """What one meter counts: packets from an address that came in at a namespace (None: the meter's own)."""
+    """What one meter counts: packets from an address that came in at a namespace (None: the meter's own).
+
+    `is_target`: packets to the address instead.
+    """
 
     address: str
     framing: Framing = TCP
     at: Namespace | None = None
+    is_target: bool = False
 
 
 class Meter:
@@ -179,19 +184,23 @@ def _ruleset(sources: Mapping[int, Source]) -> str:
     """One counter a source, named by its place; a map leads to it, so that a packet costs the same with many."""
     lines = [f"table inet {_TABLE} {{"]
     lines += [f"    counter c{place} {{ }}" for place in sources]
-    for kind, family in (("ipv4_addr", "ip"), ("ipv6_addr", "ip6")):
+    rules = []
+    for (kind, family), side in product((("ipv4_addr", "ip"), ("ipv6_addr", "ip6")), ("saddr", "daddr")):
         elements = [
             f'{source.address} : "c{place}"'
             for place, source in sources.items()
-            if (":" in source.address) == (family == "ip6")
+            if (":" in source.address, source.is_target) == (family == "ip6", side == "daddr")
         ]
-        content = f"elements = {{ {', '.join(elements)} }}; " if elements else ""
-        lines.append(f"    map {family}_sources {{ type {kind} : counter; {content}}}")
+        if elements:
+            name = f"{family}_{side}"
+            lines.append(
+                f"    map {name} {{ type {kind} : counter; elements = {{ {', '.join(elements)} }}; }}"
+            )
+            rules.append(f"        counter name {family} {side} map @{name}")
     lines += [
         "    chain count {",
         "        type filter hook prerouting priority -350; policy accept;",
-        "        counter name ip saddr map @ip_sources",
-        "        counter name ip6 saddr map @ip6_sources",
+        *rules,
         "    }",
         "}",
     ]
