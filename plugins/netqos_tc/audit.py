@@ -27,11 +27,8 @@ _PLACE_AT: Final = 4
 _HANDLE: Final = slice(8, 12)
 _MOVED: Final = frozenset(
     struct.pack("=I", kind.class_id(minor))
-    for kind, minor in (
-        (numbers.KINDS.tx, numbers.L0),
-        (numbers.KINDS.rx, numbers.L0),
-        (numbers.KINDS.rx, numbers.TOTAL),
-    )
+    for kind in (numbers.KINDS.tx, numbers.KINDS.rx)
+    for minor in numbers.INNER
 )
 _LENGTH: Final = struct.Struct("=H")
 _PLACE: Final = struct.Struct("=iII")  # device, handle, parent in struct tcmsg

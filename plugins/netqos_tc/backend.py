@@ -179,7 +179,7 @@ class TcBackend:
         reader, shaped = self._open().reader, []
         for ifindex, steered in sorted(self._steered.items()):
             link = reader.link(ifindex)
-            met = {minor: reader.our_class(ifindex, minor) for minor in (numbers.TOTAL, numbers.L0)}
+            met = {minor: reader.our_class(ifindex, minor) for minor in steered.classes}
             specs = {minor: one.spec for minor, one in met.items() if one is not None}
             if link is None or len(specs) < len(met):
                 continue

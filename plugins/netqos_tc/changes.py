@@ -86,9 +86,8 @@ def device_of(key: Key) -> int | None:
 def touches_loop(plan: Iterable[Operation]) -> bool:
     """Whether an object that the fast loop writes, or stands on, is among the operations."""
     keys = [operation.payload.key for operation in plan if isinstance(operation.payload, Edit)]
-    moved = {numbers.TOTAL, numbers.L0}
     return any(
-        isinstance(key, RootKey | LinkKey) or (isinstance(key, ClassKey) and key.minor in moved)
+        isinstance(key, RootKey | LinkKey) or (isinstance(key, ClassKey) and key.minor in numbers.INNER)
         for key in keys
     )
 

@@ -27,7 +27,6 @@ from netqos_tc.netmsg import Message, Request
 
 _DATAGRAM: Final = 8192
 _LEVELS: Final = tuple(numbers.LEVELS[level] for level in Level)
-_MOVED: Final = (numbers.TOTAL, numbers.L0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +69,7 @@ class TcFastPath:
         """Open the socket in the namespace of the calling thread."""
         self._shaped = {one.unit: one for one in shaped}
         self._monotonic = monotonic
-        self._written = {unit: (one.left.total, one.left.l0) for unit, one in self._shaped.items()}
+        self._written = {unit: one.left for unit, one in self._shaped.items()}
         self._levels = {unit: _levels(one.ifindex) for unit, one in self._shaped.items()}
         self._all = {unit: _everything(one) for unit, one in self._shaped.items()}
         self._offered = {unit: Offered() for unit, one in self._shaped.items() if one.receivers}
@@ -105,11 +104,11 @@ class TcFastPath:
         return PerLevel(l0.spec.ceil, l1.spec.ceil, l2.spec.ceil).map(bits_per_s)
 
     def current_room(self, unit: Unit) -> int | None:
-        """The total of the IFB's tree, as it was written last."""
+        """The total, where it is moved, as it was written last."""
         shaped = self._shaped.get(unit)
-        if shaped is None or not shaped.steered.has_room:
+        if shaped is None or not (shaped.steered.has_room or shaped.steered.parts > 1):
             return None
-        return bits_per_s(self._written[unit][0].ceil)
+        return bits_per_s(self._written[unit].total.ceil)
 
     def adjust(
         self,
@@ -120,16 +119,19 @@ class TcFastPath:
         guarantees_bps: PerLevel[int] | None = None,
     ) -> int:
         """Write the classes that change whole, with the bursts that belong to them; HTB does the rest."""
-        del guarantees_bps
         shaped = self._shaped[unit]
+        ceils = ceilings_bps.map(bytes_per_s)
         steered = shaped.steered
-        if room_bps is not None and steered.has_room:
+        if room_bps is not None and guarantees_bps is not None and steered.parts > 1:
+            steered = steered.in_part(bytes_per_s(room_bps), guarantees_bps.map(bytes_per_s), ceils)
+        elif room_bps is not None and steered.has_room:
             steered = steered.in_room(bytes_per_s(room_bps))
-        wanted = steered.total, steered.with_ceiling(bytes_per_s(ceilings_bps.l0))
+        wanted = steered.with_ceiling(ceils.l0)
+        met = self._written[unit].classes
         requests = [
             replace(wire.make_class(shaped.ifindex, minor, spec, create=False), flags=netmsg.ACK)
-            for minor, spec, met in zip(_MOVED, wanted, self._written[unit], strict=True)
-            if spec != met
+            for minor, spec in wanted.classes.items()
+            if spec != met[minor]
         ]
         if requests:
             self._exchange(_Exchange.of(*requests))

@@ -142,14 +142,16 @@ def _place(desired: DesiredState, claims: owners.Claims, observed: TcObserved) -
 
 
 def _ground(desired: DesiredState, uplink: DesiredUplink, options: Options, facilities: Facilities) -> Ground:
-    total_bps = uplink.total_bps.tx
+    total_bps, pool_bps = uplink.total_bps.tx, uplink.pool_bps.tx
+    sharing = [one for one in desired.uplinks if one.pool_bps.tx is not None]
     return Ground(
         ifindex=uplink.index,
         mtu=uplink.mtu,
         total_bps=total_bps,
-        bands=bands_at(desired.directions.tx, total_bps),
+        bands=bands_at(desired.directions.tx, total_bps if pool_bps is None else pool_bps),
         queue_ms=options.queue_ms,
         filters=facilities.u32,
+        parts=1 if pool_bps is None else len(sharing),
     )
 
 

@@ -124,6 +124,11 @@ def l0_rate(own: int, room: int, others: int) -> int:
     return min(own, max(room - others, bytes_per_s(FLOOR_BPS)))
 
 
+def least_rate() -> int:
+    """The lowest rate of a class in bytes per second."""
+    return bytes_per_s(FLOOR_BPS)
+
+
 def inner_burst(rate: int, *, mtu: int) -> int:
     """The burst in bytes of an inner class of `rate` bytes per second."""
     return max(rate * _INNER_BURST_MS // 1000, _LEAST_INNER_BURST, frame_bytes(mtu))

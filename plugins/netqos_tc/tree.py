@@ -57,7 +57,10 @@ class Member:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ground:
-    """What a tree stands on. `total_bps` None: unknown; `bands` None: nothing is shaped by level, only limits bite."""
+    """What a tree stands on. `total_bps` None: unknown; `bands` None: nothing is shaped by level, only limits bite.
+
+    `parts` is how many uplinks share total and bands: 1 where they are its own.
+    """
 
     ifindex: int
     mtu: int
@@ -65,6 +68,7 @@ class Ground:
     bands: PerLevel[Band] | None
     queue_ms: int
     filters: bool = True
+    parts: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +110,9 @@ class _Plot:
         off = Band(guarantee_bps=0, ceiling_bps=self._total_bps, enabled=False)
         self._bands = ground.bands or PerLevel(off, off, off)
         self._rates = {
-            level: params.leaf_rates(level, self._guarantee_bps(level), self._count(level, members))
+            level: params.leaf_rates(
+                level, self._guarantee_bps(level) // ground.parts, self._count(level, members)
+            )
             for level in Level
         }
 
@@ -116,14 +122,13 @@ class _Plot:
         l0, l1, l2 = (self._level(level) for level in Level)
         planned = Steered(
             total=total,
-            l0=l0,
-            others=l1.rate + l2.rate,
+            levels=PerLevel(l0, l1, l2),
             mtu=self._mtu,
             has_room=self._kind.direction is Direction.RX and self._ground.total_bps is not None,
+            parts=self._ground.parts,
         )
         left = planned.as_left(met) if self._ground.bands is not None else planned
-        inner = dict(zip(numbers.LEVELS.values(), (left.l0, l1, l2), strict=True))
-        for minor, spec in {numbers.TOTAL: left.total, **inner}.items():
+        for minor, spec in left.classes.items():
             self._put(specs, minor, spec)
         return planned
 
