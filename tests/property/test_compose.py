@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from netqos.engine.compose import compose
-from netqos.engine.pods import PodMemo
+from netqos.engine.podmemo import PodMemo
 from netqos.model.composed import EMPTY_LAST_GOOD, Composition, LastGood
 from netqos.model.ids import CgroupPath, IfName, PodUid
 from netqos.model.inputs import (
@@ -161,6 +161,15 @@ def test_what_was_resolved_before_never_changes_a_result(
         composed = compose(**some, last_good=last_good, memo=memo)  # type: ignore[arg-type]
         assert composed == run(some, last_good)
         last_good = composed.last_good
+
+
+@given(inputs())
+def test_a_pod_that_did_not_change_is_the_same_object(some: dict[str, object]) -> None:
+    memo = PodMemo()
+    first = compose(**some, last_good=run(some).last_good, memo=memo)  # type: ignore[arg-type]
+    second = compose(**some, last_good=first.last_good, memo=memo)  # type: ignore[arg-type]
+    assert list(map(id, second.desired.pods)) == list(map(id, first.desired.pods))
+    assert list(map(id, second.pods)) == list(map(id, first.pods))
 
 
 @settings(max_examples=50)

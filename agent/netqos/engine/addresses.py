@@ -34,7 +34,23 @@ def claim(pods: Iterable[PodFacts]) -> dict[PodUid, Claimed]:
     node's own is not known here and left out by the source.
     """
     owners: dict[Address, PodFacts] = {}
-    return {facts.uid: _claim(facts, owners) for facts in pods}
+    return {facts.uid: _alone(facts, owners) or _claim(facts, owners) for facts in pods}
+
+
+def _alone(facts: PodFacts, owners: dict[Address, PodFacts]) -> Claimed | None:
+    """What nearly every pod has: usable addresses that are nobody else's. None: look more closely."""
+    usable = None if facts.host_network else _usable(facts.addresses)
+    if usable is None or any(owners.setdefault(one, facts) is not facts for one in usable[0]):
+        return None
+    return usable[1]
+
+
+@lru_cache(maxsize=4096)
+def _usable(texts: tuple[str, ...]) -> tuple[tuple[Address, ...], Claimed] | None:
+    """The addresses and the claim of a pod that has them to itself, None where one of them is no pod's own."""
+    found = [_parse(text) for text in texts if text]
+    mine = tuple(sorted({one for one in found if one is not None}))
+    return None if None in found else (mine, Claimed(addresses=tuple(text for _, _, text in mine)))
 
 
 def _claim(facts: PodFacts, owners: dict[Address, PodFacts]) -> Claimed:
@@ -46,7 +62,7 @@ def _claim(facts: PodFacts, owners: dict[Address, PodFacts]) -> Claimed:
         address = _parse(text)
         owner = facts if address is None else owners.setdefault(address, facts)
         if address is None:
-            findings.append(_unusable(facts, text))
+            findings.append(_not_usable(facts, text))
         elif owner is not facts:
             findings.append(_taken(facts, text, owner))
         elif address not in mine:
@@ -65,7 +81,7 @@ def _parse(text: str) -> Address | None:
     return None if is_shared or address.is_link_local else (address.version, int(address), str(address))
 
 
-def _unusable(facts: PodFacts, text: str) -> Finding:
+def _not_usable(facts: PodFacts, text: str) -> Finding:
     return warning(
         "address-unusable",
         facts.subject,

@@ -9,15 +9,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from netqos.engine.addresses import Claimed, claim
+from netqos.engine.addresses import claim
 from netqos.engine.bands import NO_LAST_BANDS, Bands, resolve_bands
-from netqos.engine.pods import NO_RULES, PodContext, PodMemo, ResolvedPod, Rules
+from netqos.engine.podmemo import FinishedPod, PodMemo
+from netqos.engine.pods import NO_RULES, PodContext
 from netqos.engine.podset import final_rules, in_order
 from netqos.engine.policy import places_in_force, policy_in_force
 from netqos.engine.totals import Totals, known_speeds, resolve_totals, with_last_speeds
 from netqos.engine.uplinks import desired_uplinks
-from netqos.model.composed import Composition, LastGood, PodView
-from netqos.model.desired import Band, DesiredDirection, DesiredPod, DesiredState
+from netqos.model.composed import Composition, LastGood
+from netqos.model.desired import Band, DesiredDirection, DesiredState
 from netqos.model.health import Finding, error
 from netqos.model.ids import PodUid
 from netqos.model.inputs import NodeFacts, NodePolicy, Override, PodFacts
@@ -80,27 +81,26 @@ def compose(  # noqa: PLR0913 - one for each source, and what is remembered
         held=node.held,
     )
     ordered, duplicates = in_order(pods)
-    resolved = (memo or PodMemo()).resolve(ordered, context)
+    memo = memo or PodMemo()
+    resolved = memo.resolve(ordered, context)
     claims = claim(ordered)
     rules = final_rules(resolved, decided.levels)
+    finished = memo.finish(resolved, claims, rules.by_pod)
     state = DesiredState(
         enabled=decided.is_on,
         complete=complete,
         uplinks=uplinks,
         directions=decided.directions,
-        pods=tuple(
-            _desired(pod, claims[pod.facts.uid], rules.by_pod.get(pod.facts.uid, NO_RULES))
-            for pod in resolved
-        ),
+        pods=tuple(pod.desired for pod in finished),
         critical_cgroups=tuple(sorted(node.critical_cgroups)),
     )
     return Composition(
         desired=state,
         total_sources=decided.totals.sources,
-        pods=tuple(_view(pod, claims[pod.facts.uid]) for pod in resolved),
+        pods=tuple(pod.view for pod in finished),
         findings=(*decided.findings, *uplink_findings, *duplicates, *rules.findings),
         last_good=replace(
-            _remember(decided, slo, resolved, last_good, complete=complete), speeds=known_speeds(node)
+            _remember(decided, slo, finished, last_good, complete=complete), speeds=known_speeds(node)
         ),
     )
 
@@ -130,56 +130,25 @@ def _total_unknown(node: NodeFacts, direction: Direction) -> Finding:
     )
 
 
-def _desired(pod: ResolvedPod, claimed: Claimed, rules: Rules) -> DesiredPod:
-    facts, limits = pod.facts, pod.limits
-    return DesiredPod(
-        uid=facts.uid,
-        name=facts.full_name,
-        level=pod.level.level,
-        limits_bps=PerDirection(tx=limits.tx.applied.bps, rx=limits.rx.applied.bps),
-        rules=rules,
-        addresses=claimed.addresses,
-        cgroup=facts.cgroup,
-        cgroup_id=facts.cgroup_id,
-        host_network=facts.host_network,
-    )
-
-
-def _view(pod: ResolvedPod, claimed: Claimed) -> PodView:
-    facts = pod.facts
-    return PodView(
-        uid=facts.uid,
-        namespace=facts.namespace,
-        name=facts.name,
-        level=pod.level.level,
-        level_source=pod.level.source,
-        level_choices=pod.level.choices,
-        limits=PerDirection(tx=pod.limits.tx.applied, rx=pod.limits.rx.applied),
-        addresses=claimed.addresses,
-        cgroup=facts.cgroup,
-        host_network=facts.host_network,
-        findings=(*pod.findings, *claimed.findings),
-    )
-
-
 def _remember(
     decided: _Node,
     slo: NodePolicy | None,
-    resolved: Sequence[ResolvedPod],
+    finished: Sequence[FinishedPod],
     last: LastGood,
     *,
     complete: bool,
 ) -> LastGood:
     """What was accepted now. Of what was not decided (levels while off, pods not listed yet) the old stays."""
-    listed = {pod.facts.uid for pod in resolved}
-    limits = {uid: old for uid, old in last.limits.items() if not complete and uid not in listed}
-    rules = {uid: old for uid, old in last.rules.items() if not complete and uid not in listed}
-    for pod in resolved:
-        accepted = PerDirection(tx=pod.limits.tx.last_good, rx=pod.limits.rx.last_good)
-        if accepted.tx is not None or accepted.rx is not None:
-            limits[pod.facts.uid] = accepted
-        if pod.facts.namespace and pod.accepted_rules != NO_RULES:
-            rules[pod.facts.uid] = pod.accepted_rules
+    limits = dict(last.limits) if not complete else {}
+    rules = dict(last.rules) if not complete else {}
+    for pod in finished:
+        uid, accepted_rules = pod.desired.uid, pod.resolved.accepted_rules
+        limits.pop(uid, None)
+        rules.pop(uid, None)
+        if pod.accepted is not None:
+            limits[uid] = pod.accepted
+        if pod.resolved.facts.namespace and accepted_rules != NO_RULES:
+            rules[uid] = accepted_rules
     bands = {direction: bands.last_good for direction, bands in decided.bands.items()}
     return LastGood(
         limits=limits,

@@ -7,9 +7,10 @@ newline, and `pods` has one pod a line, so that a difference between two version
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from netqos.model.desired import Band, DesiredPod, DesiredState
+from netqos.model.ids import PodUid
 from netqos.model.levels import Direction, Level, PerLevel
 from netqos.model.quantities import bytes_per_s
 from netqos.settings.rules import normal_form
@@ -29,16 +30,36 @@ def node_file(desired: DesiredState) -> bytes | None:
     return f"{json.dumps(values)}\n".encode()
 
 
-def pods_file(desired: DesiredState) -> bytes | None:
-    """Every pod with its level and rules; with network QoS off only pods with a limit, None when there is none."""
+class PodLines:
+    """The line of each pod as it was written last: a pod that is the same object is not written anew."""
+
+    def __init__(self) -> None:
+        """Nothing was written yet."""
+        self._known: dict[PodUid, tuple[DesiredPod, bool, str]] = {}
+
+    def write(self, pods: Sequence[DesiredPod], *, is_shaped: bool) -> list[str]:
+        """A line for each pod, in order; pods that are not among them are forgotten."""
+        self._known = {pod.uid: self._one(pod, is_shaped=is_shaped) for pod in pods}
+        return [line for _, _, line in self._known.values()]
+
+    def _one(self, pod: DesiredPod, *, is_shaped: bool) -> tuple[DesiredPod, bool, str]:
+        known = self._known.get(pod.uid)
+        if known is not None and known[0] is pod and known[1] is is_shaped:
+            return known
+        return pod, is_shaped, f"{json.dumps(pod.uid)}: {json.dumps(_entry(pod, is_shaped=is_shaped))}"
+
+
+def pods_file(desired: DesiredState, lines: PodLines | None = None) -> bytes | None:
+    """Every pod with its level and rules; with network QoS off only pods with a limit, None when there is none.
+
+    `lines` saves the work on pods that are as they were in the step before.
+    """
     listed = (pod for pod in desired.pods if desired.enabled or pod.is_limited)
     pods = sorted(listed, key=lambda pod: pod.uid)
     if not pods and not desired.enabled:
         return None
-    lines = ",\n".join(
-        f"{json.dumps(pod.uid)}: {json.dumps(_entry(pod, is_shaped=desired.enabled))}" for pod in pods
-    )
-    return f"{{\n{lines}\n}}\n".encode() if pods else b"{}\n"
+    written = (lines or PodLines()).write(pods, is_shaped=desired.enabled)
+    return "{{\n{}\n}}\n".format(",\n".join(written)).encode() if pods else b"{}\n"
 
 
 def _node_values(desired: DesiredState) -> Iterator[tuple[str, int]]:

@@ -5,7 +5,7 @@ Reading its annotations is the costly part; equal texts are read once (the parse
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -69,44 +69,6 @@ class ResolvedPod:
     rules: Rules
     accepted_rules: Rules
     findings: tuple[Finding, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _Known:
-    """A pod that was resolved, and all that its result followed from."""
-
-    facts: PodFacts
-    settings: Settings
-    inputs: tuple[object, ...]
-    resolved: ResolvedPod
-
-
-class PodMemo:
-    """The pods as they were resolved last: one from the same inputs is not resolved again.
-
-    It changes how long a step takes, never its result.
-    """
-
-    def __init__(self) -> None:
-        """Nothing was resolved yet."""
-        self._known: dict[PodUid, _Known] = {}
-
-    def resolve(self, pods: Sequence[PodFacts], context: PodContext) -> list[ResolvedPod]:
-        """Every pod, in order; those that are not among them are forgotten."""
-        self._known = {facts.uid: self._one(facts, context) for facts in pods}
-        return [self._known[facts.uid].resolved for facts in pods]
-
-    def _one(self, facts: PodFacts, context: PodContext) -> _Known:
-        uid, last = facts.uid, context.last_good
-        inputs = (
-            *(context.total_bps, context.overrides.get(uid), context.held_of(facts)),
-            *(last.limits.get(uid), last.rules.get(uid)),
-        )
-        known = self._known.get(uid)
-        is_same = known is not None and known.facts is facts and known.settings is context.settings
-        if known is not None and is_same and known.inputs == inputs:
-            return known
-        return _Known(facts, context.settings, inputs, resolve_pod(facts, context))
 
 
 def resolve_pod(facts: PodFacts, context: PodContext) -> ResolvedPod:

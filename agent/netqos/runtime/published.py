@@ -13,7 +13,7 @@ from pathlib import PurePath
 from netqos.backend import BackendContext, Capabilities
 from netqos.backend.fileset import FileSet
 from netqos.engine.contents import json_object, merge_json_tables
-from netqos.engine.netfiles import node_file, pods_file
+from netqos.engine.netfiles import PodLines, node_file, pods_file
 from netqos.model.desired import DesiredState
 
 NAME = "files"
@@ -25,6 +25,7 @@ class PublishedFiles(FileSet):
     def __init__(self, context: BackendContext, folder: PurePath) -> None:
         """Nothing is read or written yet."""
         self.node, self.pods = folder / "node", folder / "pods"
+        self._lines = PodLines()
         super().__init__(context, (self.node, self.pods))
 
     async def probe(self) -> Capabilities:
@@ -33,7 +34,7 @@ class PublishedFiles(FileSet):
 
     def encode(self, desired: DesiredState) -> Mapping[PurePath, bytes]:
         """The files that should be there."""
-        contents = {self.node: node_file(desired), self.pods: pods_file(desired)}
+        contents = {self.node: node_file(desired), self.pods: pods_file(desired, self._lines)}
         return {path: content for path, content in contents.items() if content is not None}
 
     def merge(self, path: PurePath, wanted: bytes, found: bytes) -> bytes:

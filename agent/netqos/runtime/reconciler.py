@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from netqos.backend import FastPath
 from netqos.engine.compose import compose
 from netqos.engine.pacing import Pacing
-from netqos.engine.pods import PodMemo
+from netqos.engine.podmemo import PodMemo
 from netqos.engine.steer import LoopPolicy
 from netqos.engine.units import loop_policy
 from netqos.host.clock import Clock

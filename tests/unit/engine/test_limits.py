@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from netqos.engine.pods import PodContext, PodMemo
+from netqos.engine.podmemo import PodMemo
+from netqos.engine.pods import PodContext
 from netqos.model.composed import EMPTY_LAST_GOOD, AppliedLimit, Choice, LastGood
 from netqos.model.inputs import NO_LIMITS, HeldLimits, PodFacts
 from netqos.model.levels import Level, PerDirection

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from netqos.engine.netfiles import node_file, pods_file
+from netqos.engine.netfiles import PodLines, node_file, pods_file
 from netqos.model.desired import NOTHING, DesiredState
 from netqos.model.levels import Level, PerDirection
 from netqos.model.rules import IpMatch, PortMatch, PortRange, Protocol, Rule
@@ -118,6 +119,14 @@ def test_any_state_gives_whole_json(desired: DesiredState) -> None:
         assert all(uid == entry["podUID"] for uid, entry in entries.items())
         listed = sorted(pod.uid for pod in desired.pods if desired.enabled or pod.is_limited)
         assert list(entries) == listed
+
+
+@settings(max_examples=40)
+@given(st.lists(desired_states(), min_size=1, max_size=4))
+def test_lines_that_were_written_before_never_change_a_file(steps: list[DesiredState]) -> None:
+    lines = PodLines()
+    for desired in (*steps, replace(steps[0], enabled=not steps[0].enabled)):
+        assert pods_file(desired, lines) == pods_file(desired)
 
 
 def test_hostile_names_stay_names() -> None:
