@@ -22,6 +22,10 @@ class Wake:
         """Wake the waiting task, or the next one that waits."""
         self._event.set()
 
+    def clear(self) -> None:
+        """Forget what was set so far: the task is about to look."""
+        self._event.clear()
+
     async def wait(self, timeout_s: float | None) -> bool:
         """Return True when woken, False after `timeout_s` seconds (None: wait for ever)."""
         try:
