@@ -1,19 +1,24 @@
 """What a server said, as values: failures, pages of a list, events of a watch. Pure.
 
-A list is read item by item: an item is handed on before the next one is decoded, so that neither memory nor the
-interpreter's lock is held for a whole list.
+A list is read item by item while it comes: an item is handed on before the next one is decoded, so that neither memory
+nor the interpreter's lock is held for a whole page, however large the server made it.
 """
 
 from __future__ import annotations
 
+import codecs
 import enum
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 _DECODER = json.JSONDecoder()
 _SPACE = re.compile(r"[ \t\r\n]*")
+_BEHIND = frozenset(" \t\r\n,:]}")
+_LEAST = 1 << 16
+_LONGEST_VALUE = 8 << 20
+"""How much of an answer is waited for at a time; etcd's objects have 1.5 MiB at most."""
 
 
 class Kind(enum.Enum):
@@ -74,11 +79,10 @@ class WatchEvent:
     version: str
 
 
-def read_page(data: bytes, each: Callable[[object], None]) -> ListMeta:
-    """Hand every item of a list to `each`; `Broken` (garbled) for what is no list."""
+def read_page(pieces: Iterable[bytes], each: Callable[[object], None]) -> ListMeta:
+    """Hand every item of a list to `each` as soon as it has come; `Broken` (garbled) for what is no list."""
     try:
-        text = data.decode()
-        metadata = _scan_list(text, each)
+        metadata = _scan_list(_Coming(pieces), each)
     except (ValueError, RecursionError) as problem:
         raise garbled(f"the answer is no list: {_words(problem)}") from None
     version, token = metadata.get("resourceVersion"), metadata.get("continue")
@@ -149,53 +153,94 @@ def _refused(code: int, document: object, retry_after: str | None) -> Failure:
     )
 
 
-def _scan_list(text: str, each: Callable[[object], None]) -> Mapping[str, object]:
+class _Coming:
+    """JSON that is still coming: what was read of it is let go, and no more than one value is held at a time."""
+
+    def __init__(self, pieces: Iterable[bytes]) -> None:
+        self._pieces = iter(pieces)
+        self._decode = codecs.getincrementaldecoder("utf-8")().decode
+        self._text = ""
+        self._at = 0
+
+    def mark(self) -> str:
+        """The next character that is no space, empty at the end; it is not taken."""
+        while True:
+            found = _SPACE.match(self._text, self._at)
+            self._at = found.end() if found is not None else self._at
+            if self._at < len(self._text):
+                return self._text[self._at]
+            if not self._more():
+                return ""
+
+    def expect(self, mark: str) -> None:
+        """Take this character, and the space before it."""
+        if self.mark() != mark:
+            raise ValueError(f"no {mark} where one should be")
+        self._at += 1
+
+    def value(self) -> object:
+        """Take a whole value: one that something follows, for of `1.5` what has come may be `1.`."""
+        self.mark()
+        while True:
+            try:
+                value, end = _DECODER.raw_decode(self._text, self._at)
+            except ValueError:
+                if not self._more():
+                    raise
+                continue
+            if self._text[end : end + 1] in _BEHIND or not self._more():
+                self._at = end
+                return value
+
+    def _more(self) -> bool:
+        """Wait for as much again, so that a long value is not tried with each piece; False at the end."""
+        rest, self._at = self._text[self._at :], 0
+        if len(rest) > _LONGEST_VALUE:
+            raise ValueError(f"a value of it has more than {_LONGEST_VALUE >> 20} MiB")
+        parts: list[bytes] = []
+        size, wanted = 0, max(len(rest), _LEAST)
+        for piece in self._pieces:
+            parts.append(piece)
+            size += len(piece)
+            if size >= wanted:
+                break
+        self._text = rest + self._decode(b"".join(parts), final=not size)
+        return size > 0
+
+
+def _scan_list(coming: _Coming, each: Callable[[object], None]) -> Mapping[str, object]:
     """The list's metadata. Only its top level is walked here; values are the C decoder's."""
     metadata: object = None
-    at = _expect(text, _skip(text, 0), "{")
-    if text[at : at + 1] != "}":
+    coming.expect("{")
+    if coming.mark() != "}":
         while True:
-            key, at = _DECODER.raw_decode(text, at)
-            at = _expect(text, _skip(text, at), ":")
-            if key == "items" and text[at : at + 1] == "[":
-                at = _scan_items(text, at, each)
+            key = coming.value()
+            coming.expect(":")
+            if key == "items" and coming.mark() == "[":
+                _scan_items(coming, each)
             else:
-                value, at = _DECODER.raw_decode(text, at)
+                value = coming.value()
                 metadata = value if key == "metadata" else metadata
-            at = _skip(text, at)
-            if text[at : at + 1] == "}":
+            if coming.mark() == "}":
                 break
-            at = _expect(text, at, ",")
-    if _skip(text, at + 1) != len(text):
+            coming.expect(",")
+    coming.expect("}")
+    if coming.mark():
         raise ValueError("there is something after its end")
     if isinstance(metadata, dict):
         return metadata
     raise ValueError("it has no metadata")
 
 
-def _scan_items(text: str, at: int, each: Callable[[object], None]) -> int:
-    at = _expect(text, at, "[")
-    if text[at : at + 1] == "]":
-        return at + 1
-    while True:
-        item, at = _DECODER.raw_decode(text, at)
-        each(item)
-        at = _skip(text, at)
-        if text[at : at + 1] == "]":
-            return at + 1
-        at = _expect(text, at, ",")
-
-
-def _expect(text: str, at: int, mark: str) -> int:
-    """The place after the mark and the space that follows it."""
-    if text[at : at + 1] != mark:
-        raise ValueError(f"no {mark} at character {at}")
-    return _skip(text, at + 1)
-
-
-def _skip(text: str, at: int) -> int:
-    found = _SPACE.match(text, at)
-    return found.end() if found is not None else at
+def _scan_items(coming: _Coming, each: Callable[[object], None]) -> None:
+    coming.expect("[")
+    if coming.mark() != "]":
+        while True:
+            each(coming.value())
+            if coming.mark() == "]":
+                break
+            coming.expect(",")
+    coming.expect("]")
 
 
 def _words(problem: Exception) -> str:

@@ -13,7 +13,7 @@ import json
 import socket
 import ssl
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from http.client import HTTPException
 from pathlib import Path
 from typing import Any
@@ -51,14 +51,16 @@ class Response:
 
     def read_all(self) -> bytes:
         """The whole content."""
-        parts: list[bytes] = []
+        return b"".join(self.pieces())
+
+    def pieces(self) -> Iterator[bytes]:
+        """The whole content, piece by piece as it comes."""
         size = 0
         while part := self.read_some():
-            parts.append(part)
             size += len(part)
             if size > MOST_BYTES:
                 raise garbled(f"the answer has more than {MOST_BYTES >> 20} MiB")
-        return b"".join(parts)
+            yield part
 
     def read_some(self) -> bytes:
         """What came, as soon as something did; empty at the end."""

@@ -91,7 +91,7 @@ def _listed(connection: Connection, path: str, selectors: Mapping[str, object]) 
     while True:
         response = connection.request("GET", path, query=query)
         try:
-            meta = read_page(response.read_all(), take)
+            meta = read_page(response.pieces(), take)
         finally:
             response.close()
         if not meta.token:

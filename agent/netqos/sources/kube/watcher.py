@@ -6,7 +6,7 @@ Whatever it meets, it goes on; only `stop` ends it. It is a daemon thread: an en
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -118,24 +118,26 @@ class Watcher(Generic[T]):
             query["limit"] = page.limit
         if page.token:
             query["continue"] = page.token
-        count = 0
+        count = size_bytes = 0
 
         def each(item: object) -> None:
             nonlocal count
             count += 1
             self._core.take(item)
 
-        data = self._read(query)
-        meta = read_page(data, each)
-        if self._core.page_read(meta, items=count, size_bytes=len(data), now_s=self._clock.monotonic()):
-            self._show()
+        def sized(pieces: Iterator[bytes]) -> Iterator[bytes]:
+            nonlocal size_bytes
+            for piece in pieces:
+                size_bytes += len(piece)
+                yield piece
 
-    def _read(self, query: Mapping[str, object]) -> bytes:
         response = self._connection.request("GET", self._target.path, query=query)
         try:
-            return response.read_all()
+            meta = read_page(sized(response.pieces()), each)
         finally:
             response.close()
+        if self._core.page_read(meta, items=count, size_bytes=size_bytes, now_s=self._clock.monotonic()):
+            self._show()
 
     def _watch(self, watch: OpenWatch) -> None:
         query = {

@@ -2,11 +2,13 @@ from __future__ import annotations
 
 import contextlib
 import json
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from netqos.sources.kube import answers
 from netqos.sources.kube.answers import (
     Broken,
     EventType,
@@ -27,9 +29,10 @@ JSON = st.recursive(
 )
 
 
-def read(data: bytes) -> tuple[ListMeta, list[object]]:
+def read(data: bytes, piece: int = 1 << 20) -> tuple[ListMeta, list[object]]:
     items: list[object] = []
-    return read_page(data, items.append), items
+    pieces = (data[at : at + piece] for at in range(0, len(data), piece))
+    return read_page(pieces, items.append), items
 
 
 @given(
@@ -37,17 +40,52 @@ def read(data: bytes) -> tuple[ListMeta, list[object]]:
     more=st.dictionaries(
         st.text(max_size=5).filter(lambda key: key not in {"items", "metadata"}), JSON, max_size=3
     ),
-    indent=st.sampled_from([None, 1, "\t"]),
     is_last=st.booleans(),
+    form=st.tuples(st.sampled_from([None, 1, "\t"]), st.integers(1, 80), st.sampled_from([1, 1 << 16])),
 )
 def test_a_list_is_read_item_by_item_as_a_whole_one_would_be(
-    items: list[object], more: dict[str, object], indent: str | int | None, is_last: bool
+    items: list[object],
+    more: dict[str, object],
+    is_last: bool,
+    form: tuple[str | int | None, int, int],
 ) -> None:
     metadata = {"resourceVersion": "12", **({} if is_last else {"continue": "next"})}
     document = {"kind": "PodList", **more, "metadata": metadata, "items": items}
-    meta, found = read(json.dumps(document, indent=indent).encode() + b"\n")
+    indent, piece, least = form
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(answers, "_LEAST", least)
+        meta, found = read(json.dumps(document, indent=indent, ensure_ascii=False).encode() + b"\n", piece)
     assert found == items
     assert meta == ListMeta(version="12", token="" if is_last else "next")
+
+
+def test_an_item_is_handed_on_before_the_next_one_has_come() -> None:
+    items: list[object] = []
+
+    def pieces() -> Iterator[bytes]:
+        yield b'{"metadata": {"resourceVersion": "3"}, "items": ["' + b"x" * 100_000 + b'",'
+        yield b" " * (1 << 16)
+        assert len(items) == 1
+        yield b"2]}"
+
+    assert read_page(pieces(), items.append) == ListMeta(version="3", token="")
+    assert items == ["x" * 100_000, 2]
+
+
+def test_a_value_without_an_end_is_given_up() -> None:
+    given = 0
+
+    def pieces() -> Iterator[bytes]:
+        nonlocal given
+        yield b'{"metadata": {}, "items": ["'
+        while True:
+            given += 1
+            yield b"x" * (1 << 20)
+
+    with pytest.raises(Broken) as caught:
+        read_page(pieces(), lambda _item: None)
+    assert caught.value.failure.kind is Kind.GARBLED
+    assert given < 40
 
 
 @pytest.mark.parametrize("items", ["null", "{}", "[]"])
