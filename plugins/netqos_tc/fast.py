@@ -20,13 +20,13 @@ from netqos.model.ids import IfName
 from netqos.model.levels import Level, PerLevel
 from netqos.model.quantities import bits_per_s, bytes_per_s
 from netqos.model.traffic import Unit, UnitSample
-from netqos_tc import answers, netmsg, numbers, wire
-from netqos_tc.answers import Counters
+from netqos_tc import answers, hooks, netmsg, numbers, wire
 from netqos_tc.moves import Steered
 from netqos_tc.netmsg import Message, Request
 
 _DATAGRAM: Final = 8192
 _LEVELS: Final = tuple(numbers.LEVELS[level] for level in Level)
+_LED: Final = hooks.get_actions()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,15 +51,17 @@ class Shaped:
 
 @dataclass(frozen=True, slots=True)
 class _Exchange:
-    """Requests as bytes on the socket, and how many answers belong to them."""
+    """Requests as bytes on the socket, how many answers belong to them, and which objects may be lacking."""
 
     data: bytes
     answers: int
+    may_lack: frozenset[int]
 
     @classmethod
     def of(cls, *requests: Request) -> _Exchange:
-        frames = (request.frame(number) for number, request in enumerate(requests, start=1))
-        return cls(b"".join(frames), len(requests))
+        numbered = list(enumerate(requests, start=1))
+        may_lack = frozenset(number for number, request in numbered if request in _LED)
+        return cls(b"".join(one.frame(number) for number, one in numbered), len(requests), may_lack)
 
 
 class TcFastPath:
@@ -72,7 +74,6 @@ class TcFastPath:
         self._written = {unit: one.left for unit, one in self._shaped.items()}
         self._levels = {unit: _levels(one.ifindex) for unit, one in self._shaped.items()}
         self._all = {unit: _everything(one) for unit, one in self._shaped.items()}
-        self._offered = {unit: Offered() for unit, one in self._shaped.items() if one.receivers}
         self._socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, 0)
         self._socket.bind((0, 0))
         self._socket.settimeout(0)
@@ -147,15 +148,17 @@ class TcFastPath:
         taken_at_s = self._monotonic()
         waiting = answers.read_qdisc(root).counters
         level_bytes = PerLevel(l0, l1, l2).map(lambda one: answers.read_class(one).counters.sent_bytes)
-        if unit not in self._offered:
+        if not self._shaped[unit].receivers:
             (device,) = rest
             _received, device_bytes = answers.read_device_bytes(device)
             offered_bytes = None
         else:
-            total, local, *devices = rest
-            waiting = waiting.without(answers.read_class(local).counters)
+            local, *devices = rest[: -len(_LED)]
+            stayed = answers.read_class(local).counters
+            waiting = waiting.without(stayed)
             device_bytes = sum(received for received, _sent in map(answers.read_device_bytes, devices))
-            offered_bytes = self._offered[unit].count(answers.read_class(total).counters.sent_bytes, waiting)
+            led_bytes = sum(map(hooks.read_action_bytes, rest[-len(_LED) :]))
+            offered_bytes = max(0, led_bytes - stayed.sent_bytes - stayed.backlog_bytes)
         return UnitSample(
             unit=unit,
             taken_at_s=taken_at_s,
@@ -178,34 +181,9 @@ class TcFastPath:
         except OSError as problem:
             raise Retryable(f"netlink: {problem.strerror}") from problem
         for message in found:
-            if message.type == netmsg.ERROR:
+            if message.type == netmsg.ERROR and message.sequence not in exchange.may_lack:
                 _raise_if_refused(message)
         return found
-
-
-class Offered:
-    """Counts the bytes that come to a tree: sent, waiting, and dropped.
-
-    HTB counts only packets of what it drops, so each is taken for as long as those that wait, of which there are
-    always some then.
-    """
-
-    def __init__(self) -> None:
-        """Begin at nothing."""
-        self._packet_bytes = 0
-        self._drops: int | None = None
-        self._dropped_bytes = 0
-        self._highest = 0
-
-    def count(self, sent_bytes: int, waiting: Counters) -> int:
-        """The bytes up to now; never fewer than before, whatever was sent between the reading of two counters."""
-        if waiting.backlog_packets > 0:
-            self._packet_bytes = waiting.backlog_bytes // waiting.backlog_packets
-        if self._drops is not None:
-            self._dropped_bytes += max(0, waiting.drops - self._drops) * self._packet_bytes
-        self._drops = waiting.drops
-        self._highest = max(self._highest, sent_bytes + waiting.backlog_bytes + self._dropped_bytes)
-        return self._highest
 
 
 def _levels(ifindex: int) -> _Exchange:
@@ -213,13 +191,13 @@ def _levels(ifindex: int) -> _Exchange:
 
 
 def _everything(shaped: Shaped) -> _Exchange:
-    """Levels, root and device; on the IFB total and local leaf, and the devices that receive."""
+    """Levels, root and device; on the IFB the local leaf, the devices that receive, and the way from them to it."""
     ifindex = shaped.ifindex
     common = [*(wire.get_class(ifindex, minor) for minor in _LEVELS), wire.get_root(ifindex)]
     if not shaped.receivers:
         return _Exchange.of(*common, wire.get_device_stats(ifindex))
-    classes = [wire.get_class(ifindex, minor) for minor in (numbers.TOTAL, numbers.LOCAL)]
-    return _Exchange.of(*common, *classes, *map(wire.get_device_stats, shaped.receivers))
+    local = wire.get_class(ifindex, numbers.LOCAL)
+    return _Exchange.of(*common, local, *map(wire.get_device_stats, shaped.receivers), *_LED)
 
 
 def _raise_if_refused(message: Message) -> None:

@@ -2,6 +2,10 @@
 
 The filter carries our mark as the cookie of its action, and with it whether we made the hook on which it stands; so
 the kernel itself tells the next daemon what to take away.
+
+All filters share the action that leads to the IFB (one for each cookie): its counter has every byte that came there, in
+HTB's own measure, also those that were dropped there (net/sched/act_api.c: a filter that names the index of an action
+is bound to it, whatever else it says; so an action that led to an IFB that is gone is set anew behind the filter).
 """
 
 from __future__ import annotations
@@ -20,6 +24,7 @@ MARK: Final = "netqos"
 """The IFB's alias."""
 
 _COOKIES: Final = {False: b"netqos", True: b"netqos+hook"}
+_INDICES: Final = {False: 0x4E520001, True: 0x4E520002}
 _ANYTHING: Final = (U32Match(value=0, mask=0, offset=0),)
 
 
@@ -60,15 +65,53 @@ def delete_hook(ifindex: int) -> Request:
     return Request(uapi.DELQDISC, 0, wire.tcmsg(ifindex, parent=uapi.CLSACT))
 
 
-def make_redirect(ifindex: int, spec: RedirectSpec) -> Request:
-    """The filter that sends every packet to the IFB."""
-    mirred = uapi.MIRRED.pack(0, 0, uapi.STOLEN, 0, 0, uapi.EGRESS_REDIRECT, spec.target)
-    action = string(uapi.ACT_KIND, "mirred") + attribute(uapi.ACT_COOKIE, _COOKIES[spec.owns_hook])
-    action += attribute(uapi.ACT_OPTIONS | netmsg.NESTED, attribute(uapi.MIRRED_PARMS, mirred))
+def make_redirect(ifindex: int, spec: RedirectSpec) -> list[Request]:
+    """The filter that sends every packet to the IFB, and its action as it should be where there was one already."""
+    action = attribute(1 | netmsg.NESTED, _action(spec))
     options = attribute(uapi.U32_SEL, wire.selector(_ANYTHING))
-    options += attribute(uapi.U32_ACT | netmsg.NESTED, attribute(1 | netmsg.NESTED, action))
+    options += attribute(uapi.U32_ACT | netmsg.NESTED, action)
     body = _place(ifindex) + string(uapi.KIND, "u32") + attribute(uapi.OPTIONS, options)
-    return Request(uapi.NEWTFILTER, netmsg.CREATE | netmsg.EXCLUSIVE, body)
+    again = bytes(uapi.TCAMSG) + attribute(uapi.ACT_TAB | netmsg.NESTED, action)
+    return [
+        Request(uapi.NEWTFILTER, netmsg.CREATE | netmsg.EXCLUSIVE, body),
+        Request(uapi.NEWACTION, netmsg.CREATE | netmsg.REPLACE, again),
+    ]
+
+
+def get_actions() -> tuple[Request, ...]:
+    """The actions that lead to the IFB, one by one; ENOENT where no filter has it."""
+    return tuple(
+        Request(
+            uapi.GETACTION,
+            0,
+            bytes(uapi.TCAMSG)
+            + attribute(
+                uapi.ACT_TAB | netmsg.NESTED,
+                attribute(
+                    1 | netmsg.NESTED,
+                    string(uapi.ACT_KIND, "mirred") + attribute(uapi.ACT_INDEX, struct.pack("=I", index)),
+                ),
+            ),
+        )
+        for index in _INDICES.values()
+    )
+
+
+def read_action_bytes(message: Message) -> int:
+    """The bytes that an action has led to the IFB; 0 for one that is not there."""
+    if message.type == netmsg.ERROR:
+        return 0
+    actions = attributes(message.body, uapi.TCAMSG)[uapi.ACT_TAB]
+    stats = attributes(attributes(attributes(actions)[1])[uapi.ACT_STATS])
+    sent_bytes, _packets = uapi.BASIC.unpack_from(stats[uapi.STATS_BASIC])
+    return int(sent_bytes)
+
+
+def _action(spec: RedirectSpec) -> bytes:
+    index = _INDICES[spec.owns_hook]
+    mirred = uapi.MIRRED.pack(index, 0, uapi.STOLEN, 0, 0, uapi.EGRESS_REDIRECT, spec.target)
+    action = string(uapi.ACT_KIND, "mirred") + attribute(uapi.ACT_COOKIE, _COOKIES[spec.owns_hook])
+    return action + attribute(uapi.ACT_OPTIONS | netmsg.NESTED, attribute(uapi.MIRRED_PARMS, mirred))
 
 
 def delete_redirect(ifindex: int) -> Request:
@@ -116,10 +159,11 @@ def _read_one(message: Message) -> RedirectSpec:
     parts = attributes(actions[0].get(uapi.ACT_OPTIONS, b""))
     if uapi.MIRRED_PARMS not in parts:
         return unknown
-    *_rest, does, target = uapi.MIRRED.unpack_from(parts[uapi.MIRRED_PARMS])
-    if does != uapi.EGRESS_REDIRECT:
+    owns_hook = actions[0][uapi.ACT_COOKIE] == _COOKIES[True]
+    index, *_rest, does, target = uapi.MIRRED.unpack_from(parts[uapi.MIRRED_PARMS])
+    if (index, does) != (_INDICES[owns_hook], uapi.EGRESS_REDIRECT):
         return unknown
-    return RedirectSpec(target=target, owns_hook=actions[0][uapi.ACT_COOKIE] == _COOKIES[True])
+    return RedirectSpec(target=target, owns_hook=owns_hook)
 
 
 def _sizes(spec: LinkSpec) -> bytes:

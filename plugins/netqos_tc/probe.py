@@ -144,7 +144,7 @@ def _try_ingress(route: Channel) -> dict[str, Answer]:
     made = route.write(hooks.make_link(numbers.IFB_INDEX, LinkSpec()))
     if any(made):
         return {"ifb": Answer.NO}
-    led = route.write([hooks.make_hook(_LOOPBACK), hooks.make_redirect(_LOOPBACK, redirect)])
+    led = route.write([hooks.make_hook(_LOOPBACK), *hooks.make_redirect(_LOOPBACK, redirect)])
     return {"ifb": Answer.YES, "redirect": Answer.NO if any(led) else Answer.YES}
 
 

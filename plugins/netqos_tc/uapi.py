@@ -53,9 +53,16 @@ SEL: Final = struct.Struct("=BBBxHHhhI")
 TERMINAL: Final = 1
 U32_ACT: Final = 7
 
+NEWACTION: Final = 48
+GETACTION: Final = 50
+ACT_TAB: Final = 1
+TCAMSG: Final = 4
+
 # TCA_ACT_*; struct tc_mirred: index, capabilities, verdict, two counts of references, what to do, device.
 ACT_KIND: Final = 1
 ACT_OPTIONS: Final = 2
+ACT_INDEX: Final = 3
+ACT_STATS: Final = 4
 ACT_COOKIE: Final = 6
 MIRRED_PARMS: Final = 2
 MIRRED: Final = struct.Struct("=IIiiiiI")

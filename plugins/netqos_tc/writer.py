@@ -166,7 +166,7 @@ class Writer:
         requests = [] if before is None else [hooks.delete_redirect(ifindex)]
         if after.owns_hook and not reader.has_hook(ifindex):
             requests.append(hooks.make_hook(ifindex))
-        return [*requests, hooks.make_redirect(ifindex, after)]
+        return [*requests, *hooks.make_redirect(ifindex, after)]
 
     def _keep_root(self, edit: Edit, ifindex: int) -> None:
         """Write down what we take the place of, first making sure that it is still what was planned with."""

@@ -168,6 +168,34 @@ async def test_what_stays_in_the_node_is_held_by_nothing() -> None:
     assert limited_bps == pytest.approx(5 * M, rel=0.05)
 
 
+async def test_what_comes_for_workloads_is_counted_whole_and_nothing_else() -> None:
+    """As the device counts: what is dropped at the IFB too, but neither the node's own nor what stays in the node."""
+    with shaped_node("web", "bulk") as node, flows(node) as traffic:
+        await node.bring(
+            desired(node, pod(node, "web", Level.L0), pod(node, "bulk", Level.L2), rx_bps=20 * M)
+        )
+        path = node.backend.fast_path()
+        assert path is not None
+        (before,) = (one for one in path.sample() if one.unit.direction is RX)
+        assert (before.unit, path.current_room(before.unit)) == (Unit(RX, IfName(numbers.IFB_NAME)), 20 * M)
+        traffic.udp("bulk", Datagrams(rate_bps=50 * M, segments=1), towards_pod=True).start()
+        node.rig.wire.call(send, node.rig.node.address, 2000, size=1000)
+        node.rig.pod("bulk").call(send, node.rig.pod("web").address, 3000, size=1000)
+        pause(0.6)
+        traffic.stop()
+        pause(0.1)
+        (after,) = (one for one in path.sample() if one.unit.direction is RX)
+        path.close()
+    assert after.device_bytes is not None
+    assert before.device_bytes is not None
+    assert after.offered_bytes is not None
+    assert before.offered_bytes is not None
+    came, offered = after.device_bytes - before.device_bytes, after.offered_bytes - before.offered_bytes
+    passed = sum(after.level_bytes) - sum(before.level_bytes)
+    assert offered > 2 * passed
+    assert came - offered == pytest.approx(2000 * 1042, rel=0.02)
+
+
 async def test_off_and_cleanup_leave_everything_as_it_was_and_what_others_have_stays() -> None:
     with shaped_node("web", "bulk", network=NETWORKS["bridge"]) as node:
         own = node.rig.node.run
