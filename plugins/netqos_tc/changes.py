@@ -15,6 +15,7 @@ from netqos.engine.reconcile import Step, diff, safe_order
 from netqos.model.levels import Direction
 from netqos.model.plan import Operation, Verb
 from netqos_tc import describe, lifeline, numbers, strangers
+from netqos_tc.debt import is_in_debt
 from netqos_tc.observed import TcObserved
 from netqos_tc.root import Root
 from netqos_tc.spec import (
@@ -58,7 +59,9 @@ def operations(
 
     A damaged table is repaired even then: that adds the rules that are missing and leaves every element.
     """
-    broken = _broken_trees(desired, observed)
+    broken = _broken_trees(desired, observed) | (
+        _trees_in_debt(desired, observed) if complete else frozenset()
+    )
     if not complete:
         desired = {key: spec for key, spec in desired.items() if device_of(key) not in broken}
     edits = _edits(desired, observed, broken, names)
@@ -109,6 +112,15 @@ def _broken_trees(desired: Mapping[Key, Spec], observed: TcObserved) -> frozense
         if is_misplaced or (isinstance(key, RootKey) and spec != met):
             found.add(device_of(key) or 0)
     return frozenset(found)
+
+
+def _trees_in_debt(desired: Mapping[Key, Spec], observed: TcObserved) -> frozenset[int]:
+    """Trees with a class that, set right in place, would still send nothing for up to a minute."""
+    return frozenset(
+        device_of(key) or 0
+        for key, spec in desired.items()
+        if (met := observed.specs.get(key)) is not None and is_in_debt(key, spec, met)
+    )
 
 
 def _edits(
@@ -235,7 +247,7 @@ def _step(edit: Edit, cause: Edit, names: describe.Names) -> Step[Operation]:
         subject=describe.subject(edit.key, names),
         detail=describe.change(edit.key, edit.before, edit.after, names, earlier=edit.earlier),
         incident=describe.subject(cause.key, names),
-        is_vital=lifeline.is_vital(edit.key, edit.before, edit.after),
+        is_vital=any(lifeline.is_vital(one.key, one.before, one.after) for one in (edit, cause)),
         payload=edit,
     )
     if _is_in_the_way(edit):

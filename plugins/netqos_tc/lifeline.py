@@ -18,6 +18,8 @@ from netqos_tc.spec import (
     LinkKey,
     QueueKey,
     RedirectKey,
+    RootKey,
+    RootSpec,
     Spec,
     TableSpec,
 )
@@ -30,10 +32,12 @@ def is_vital(key: Key, before: Spec | None, after: Spec | None) -> bool:
     """Whether an object, as it was met, may keep packets from the node, or the node's own packets from leaving.
 
     A redirect to a device that is gone or down drops all that workloads receive, the node's probes of them too.
-
-    One that is missing never does: its packets find the default class, which is the unknown leaf.
+    One that is missing never does: its packets find the default class, which is the unknown leaf. A root that is
+    made anew as it was met is that of a tree which cannot be mended (`debt`).
     """
     match key, before, after:
+        case RootKey(), RootSpec(), RootSpec():
+            return before == after
         case _, TableSpec() as met, TableSpec() as wanted:
             return not met.chains <= wanted.chains or not set(met.rules) <= set(wanted.rules)
         case FilterKey(), FilterSpec() as met, _:

@@ -37,6 +37,14 @@ TX_HARMS = {
     "total changed": Harm(
         "tc class change dev {up} parent 4e51: classid 4e51:1 htb rate 7mbit", ("class 4e51:1 on {up}",)
     ),
+    "total strangled": Harm(
+        "tc class change dev {up} parent 4e51: classid 4e51:1 htb rate 8kbit",
+        ("root qdisc of {up}", ".* on {up}"),
+    ),
+    "host leaf strangled": Harm(
+        "tc class change dev {up} parent 4e51:10 classid 4e51:10f htb rate 8kbit",
+        ("root qdisc of {up}", ".* on {up}"),
+    ),
     "level changed": Harm(
         "tc class change dev {up} parent 4e51:1 classid 4e51:12 htb rate 7mbit", ("class 4e51:12 on {up}",)
     ),
@@ -45,7 +53,8 @@ TX_HARMS = {
         ("class 4e51:10 on {up}",),
     ),
     "host leaf changed": Harm(
-        "tc class change dev {up} parent 4e51:10 classid 4e51:10f htb rate 8kbit", ("class 4e51:10f on {up}",)
+        "tc class change dev {up} parent 4e51:10 classid 4e51:10f htb rate 8mbit ceil 9mbit",
+        ("class 4e51:10f on {up}",),
     ),
     "leaf's limit changed": Harm(
         "tc class change dev {up} parent 4e51:10 classid 4e51:{leaf} htb rate 5mbit ceil 5mbit",

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import socket
+import subprocess
 import time
 from collections.abc import Iterator
 
@@ -13,10 +15,12 @@ from netqos.testing import states
 from netqos.testing.daemon import Daemon, workload
 from netqos.testing.harness import converge
 from netqos.testing.netns import Rig
+from netqos.testing.probes import start_echo
 from netqos.testing.states import M
 from netqos_tc.spec import ElementKey, ElementMap, ElementSpec
 from tests.kernel.harms import TX_HARMS
 from tests.kernel.tchost import UPLINK, UplinkHost
+from tests.kernel.tcnode import connect
 
 pytestmark = pytest.mark.kernel("veth", "htb", "u32", "nft", "nft-fib", "nft-socket")
 
@@ -106,3 +110,37 @@ def _listed(rig: Rig) -> list[str]:
     lines = [re.sub(r"(bfifo|leaf) \w+:", r"\1", line) for line in (*kept, *queues.splitlines())]
     filters = [re.sub(r"fh \S+|key ht \S+", "", line) for line in others.splitlines()]
     return sorted([*lines, *filters, *table.splitlines()])
+
+
+def test_a_strangled_host_leaf_owes_nothing_once_it_is_mended() -> None:
+    """HTB keeps what a class owes, up to a minute: the node would stay cut off long after the repair."""
+    with Rig(pods=("web",)) as rig:
+        document = {"node": {"bandwidth": {"tx": "200M", "rx": "150M"}}, "policy": {"enable": True}}
+        daemon = Daemon(rig, document)
+        daemon.start()
+        harm = f"tc class change dev {rig.uplink} parent 4e51:10 classid 4e51:10f htb rate 8kbit"
+        before = _listed(rig)
+        for _ in range(3):
+            sink = rig.wire.fork(_take, rig.wire.address)
+            rig.node.call(_send, rig.wire.address, harm.split())
+            sink.kill()
+            began_s = time.monotonic()
+            while _listed(rig) != before and time.monotonic() - began_s < 5:
+                time.sleep(0.03)
+        echo = start_echo(rig.node, rig.wire.address, count=20)
+        assert echo.result().lost == 0
+        daemon.stop()
+
+
+def _send(address: str, harm: list[str]) -> None:
+    """A connection that is there already sends its first flight, 14 KB at once, through the strangled class."""
+    with connect(address, 9) as sender:
+        subprocess.run(harm, check=True)
+        sender.setblocking(False)  # noqa: FBT003 - the standard library's signature
+        sender.send(bytes(100_000))
+
+
+def _take(address: str) -> None:
+    with socket.create_server((address, 9)) as server:
+        server.accept()
+        time.sleep(20)

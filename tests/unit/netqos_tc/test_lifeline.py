@@ -16,11 +16,13 @@ from netqos_tc.spec import (
     FilterSpec,
     LeafQueueSpec,
     QueueKey,
+    RootKey,
+    RootSpec,
     RuleSpec,
     TableKey,
     TableSpec,
 )
-from netqos_tc.tree import CONTROL_FILTERS
+from netqos_tc.tree import CONTROL_FILTERS, ROOT_SPEC
 
 TABLE = classify.table_spec(cgroups=True)
 OUTPUT = next(one for one in TABLE.chains if one.name == "output")
@@ -78,3 +80,9 @@ def test_a_filter_that_leads_packets_astray_is() -> None:
     assert is_vital(FilterKey(7, 1), replace(ours, minor=POD), ours)
     assert not is_vital(FilterKey(7, 1), None, ours)
     assert not is_vital(FilterKey(7, 1), ours, None)
+
+
+def test_a_tree_that_is_made_anew_as_it_was_is() -> None:
+    assert is_vital(RootKey(7), ROOT_SPEC, ROOT_SPEC)
+    assert not is_vital(RootKey(7), RootSpec(default_minor=1), ROOT_SPEC)
+    assert not is_vital(RootKey(7), None, ROOT_SPEC)
