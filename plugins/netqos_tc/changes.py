@@ -126,8 +126,12 @@ def _trees_in_debt(desired: Mapping[Key, Spec], observed: TcObserved) -> frozens
 def _edits(
     desired: Mapping[Key, Spec], observed: TcObserved, broken: frozenset[int], names: describe.Names
 ) -> list[Edit]:
-    """All that differs. A broken tree is made anew, so nothing of it counts as there."""
-    met = {key: spec for key, spec in observed.specs.items() if device_of(key) not in broken}
+    """All that differs. A broken tree is made anew, so nothing of it counts as there; its device stays."""
+    met = {
+        key: spec
+        for key, spec in observed.specs.items()
+        if device_of(key) not in broken or isinstance(key, LinkKey | RedirectKey)
+    }
     found = diff(desired, met)
     roots = [key.ifindex for key in desired if isinstance(key, RootKey)]
     pairs: list[tuple[Key, Spec | None, Spec | None]] = [

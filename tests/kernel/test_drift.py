@@ -136,7 +136,7 @@ def _send(address: str, harm: list[str]) -> None:
     """A connection that is there already sends its first flight, 14 KB at once, through the strangled class."""
     with connect(address, 9) as sender:
         subprocess.run(harm, check=True)
-        sender.setblocking(False)  # noqa: FBT003 - the standard library's signature
+        sender.setblocking(False)
         sender.send(bytes(100_000))
 
 

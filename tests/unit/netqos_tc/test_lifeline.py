@@ -22,10 +22,11 @@ from netqos_tc.spec import (
     TableKey,
     TableSpec,
 )
-from netqos_tc.tree import CONTROL_FILTERS, ROOT_SPEC
+from netqos_tc.tree import CONTROL_FILTERS
 
 TABLE = classify.table_spec(cgroups=True)
 OUTPUT = next(one for one in TABLE.chains if one.name == "output")
+ROOT_SPEC = RootSpec(default_minor=numbers.UNKNOWN)
 CLASS = ClassSpec(parent=numbers.ROOT, rate=1000, ceil=2000, buffer=9, cbuffer=9, prio=0, quantum=9)
 QUEUE = LeafQueueSpec(limit=70_000)
 POD = numbers.FIRST_POD
