@@ -122,8 +122,9 @@ def places(placed: Placed, desired: DesiredState, observed: TcObserved) -> Place
     uplinks = frozenset(uplink.index for uplink in desired.uplinks)
     devices: set[int] = set()
     apart: list[Apart] = []
+    destinations = placed.destinations
     for minor, pod in placed.pods.items():
-        addresses = placed.destinations.get(minor, ())
+        addresses = destinations.get(minor, ())
         if not addresses:
             apart.append(
                 Apart(pod=pod, reason="it receives in the node's own network, where nothing holds it")
