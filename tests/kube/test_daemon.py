@@ -37,14 +37,14 @@ class Node:
 
     def __init__(self, rig: Rig, kube: Kube, proxy: FaultProxy, token: str) -> None:
         kubeconfig = write_kubeconfig(rig.folder / "kubeconfig", proxy.url, proxy.ca_file, token=token)
-        document = {
+        self.document = {
             "node": {"name": kube.node, "bandwidth": {"tx": "200M", "rx": "150M"}},
             "policy": {"enable": True, "systemNamespaces": [f"{kube.namespace}-system"]},
             "kubernetes": {"enable": True, "kubeconfig": str(kubeconfig)},
         }
         self.rig = rig
         self.proxy = proxy
-        self.daemon = Daemon(rig, document)
+        self.daemon = Daemon(rig, self.document)
 
     def status(self) -> dict[str, Any]:
         return dict(self.daemon.client.get("/v1/status"))
