@@ -22,7 +22,7 @@ from netqos.model.desired import Band, DesiredDirection, DesiredState
 from netqos.model.health import Finding, error
 from netqos.model.ids import PodUid
 from netqos.model.inputs import NodeFacts, NodePolicy, Override, PodFacts
-from netqos.model.levels import Direction, PerDirection, PerLevel
+from netqos.model.levels import Direction, Level, PerDirection, PerLevel
 from netqos.settings.values import Settings
 
 
@@ -106,7 +106,8 @@ def compose(  # noqa: PLR0913 - one for each source, and what is remembered
 
 
 def _decide_node(settings: Settings, slo: NodePolicy | None, node: NodeFacts, last_good: LastGood) -> _Node:
-    policy, places = policy_in_force(settings, slo), places_in_force(settings, slo)
+    policy = policy_in_force(settings, slo, last_on=_last_on(last_good))
+    places = places_in_force(settings, slo)
     totals = resolve_totals(settings=settings, slo=slo, node=node, last_good=last_good.totals)
     bands: dict[Direction, Bands] = {}
     findings = list(totals.findings)
@@ -119,6 +120,12 @@ def _decide_node(settings: Settings, slo: NodePolicy | None, node: NodeFacts, la
         bands[direction] = resolve_bands(policy, direction, total_bps, last, places=places)
         findings += bands[direction].findings
     return _Node(policy=policy, totals=totals, bands=bands, findings=tuple(findings))
+
+
+def _last_on(last_good: LastGood) -> frozenset[Level]:
+    """The classes that are on in either direction by their last good values."""
+    bands = [(level, last[level]) for last in last_good.bands.values() for level in Level]
+    return frozenset(level for level, band in bands if band is not None and band.enabled)
 
 
 def _total_unknown(node: NodeFacts, direction: Direction) -> Finding:

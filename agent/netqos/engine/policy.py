@@ -19,12 +19,15 @@ SILENT = LevelPolicy()
 NO_POLICY = NodePolicy(source="none")
 
 
-def policy_in_force(settings: Settings, slo: NodePolicy | None) -> NodePolicy:
+def policy_in_force(
+    settings: Settings, slo: NodePolicy | None, *, last_on: frozenset[Level] = frozenset()
+) -> NodePolicy:
     """What the NodeSLO says, and of the rest what the file says. Every `enabled` in the result is True or False.
 
     Network QoS is on when the NodeSLO switches the node or a class on, off when it only switches off; where it does
     not say, the file decides in the same way. A class that nobody switches is on only where a source switches the
-    whole node without naming classes.
+    whole node without naming classes. `last_on` are the classes that are on by their last good values: these are a
+    source's switch where its own text was rejected.
     """
     asked, file = slo or NO_POLICY, settings.policy
     default = _first(_switch_of_node(asked), _switch_of_node(file)) is True
@@ -32,7 +35,7 @@ def policy_in_force(settings: Settings, slo: NodePolicy | None) -> NodePolicy:
     silent = frozenset(level for level in Level if asked.levels[level] == SILENT)
     return NodePolicy(
         source=file.source if slo is None else slo.source,
-        enabled=_first(_switch(asked), _switch(file)) is True,
+        enabled=_first(_switch(asked, last_on), _switch(file, last_on)) is True,
         total=_both(asked.total, file.total),
         levels=PerLevel(*levels),
         invalid=asked.invalid | (file.invalid & silent),
@@ -58,8 +61,10 @@ def _amount(levels: PerLevel[LevelPolicy], key: AmountKey) -> Amount | None:
     return (policy.guarantee if bound is Bound.GUARANTEE else policy.ceiling)[direction]
 
 
-def _switch(policy: NodePolicy) -> bool | None:
+def _switch(policy: NodePolicy, last_on: frozenset[Level]) -> bool | None:
     """Whether a source switches network QoS on; None when it says nothing of it."""
+    if policy.enabled is None and policy.invalid & last_on:
+        return True
     classes = {level.enabled for level in policy.levels} - {None}
     return policy.enabled if policy.enabled is not None or not classes else True in classes
 

@@ -51,19 +51,20 @@ def parse_upstream(spec: Tree, path: Path, issues: Issues, *, strict: bool = Fal
     classes = {level: _parse_level(strategy, level, path, issues, strict=strict) for level in Level}
     levels = {level: one.policy for level, one in classes.items() if one.policy is not None}
     mixed = mixed_levels(levels, {level: one.path for level, one in classes.items()}, issues)
-    return Shape(
-        enabled=_is_enabled([policy.enabled for policy in levels.values()]),
-        levels=levels,
-        invalid=frozenset(mixed | {level for level, one in classes.items() if one.is_invalid}),
-    )
+    invalid = frozenset(mixed | {level for level, one in classes.items() if one.is_invalid})
+    said = {policy.enabled for policy in levels.values()}
+    return Shape(enabled=_is_enabled(said, is_certain=not invalid), levels=levels, invalid=invalid)
 
 
 def parse_upstream_total(spec: Tree, path: Path, issues: Issues) -> Shape:
-    """`systemStrategy.totalNetworkBandwidth`, which holds for both directions, as a shape without levels."""
+    """`systemStrategy.totalNetworkBandwidth`, which holds for both directions, as a shape without levels.
+
+    Go writes a quantity that nobody set as "0", so that is as good as absent.
+    """
     before = len(issues)
     strategy = section(spec, "systemStrategy", path, issues)
     path = (*path, "systemStrategy")
-    total = optional(strategy, "totalNetworkBandwidth", path, issues, parse=parse_bandwidth, code=Code.TOTAL)
+    total = optional(strategy, "totalNetworkBandwidth", path, issues, parse=_parse_total, code=Code.TOTAL)
     invalid = frozenset(Direction) if len(issues) > before else frozenset()
     return Shape(total=PerDirection(tx=total, rx=total), invalid_total=invalid)
 
@@ -90,11 +91,11 @@ def parse_class_amount(value: object) -> Amount:
     return Percent(value)
 
 
-def _is_enabled(said: list[bool | None]) -> bool | None:
-    """One class switches network QoS on; it is off when nobody does and somebody says so."""
+def _is_enabled(said: set[bool | None], *, is_certain: bool) -> bool | None:
+    """One class switches network QoS on; it is off when nobody does, somebody says so, and no class was rejected."""
     if True in said:
         return True
-    return False if False in said else None
+    return False if False in said and is_certain else None
 
 
 def _parse_level(strategy: Tree, level: Level, path: Path, issues: Issues, *, strict: bool) -> _Class:
@@ -125,6 +126,10 @@ def _parse_class(holder: Tree, path: Path, issues: Issues, *, strict: bool) -> L
         guarantee=PerDirection(tx=amount("egressRequest"), rx=amount("ingressRequest")),
         ceiling=PerDirection(tx=ceiling(amount("egressLimit")), rx=ceiling(amount("ingressLimit"))),
     )
+
+
+def _parse_total(value: object) -> int | None:
+    return parse_bandwidth(value) if parse_limit(value) else None
 
 
 def _parse_policy(value: object) -> tuple[str, ...]:

@@ -72,6 +72,23 @@ def test_what_is_on(file: NodePolicy, asked: NodePolicy | None, expected: tuple[
     assert switches(in_force(file, asked)) == expected
 
 
+@pytest.mark.parametrize(
+    ("asked", "last_on", "expected"),
+    [
+        (slo(invalid=frozenset(Level)), {Level.L1}, True),
+        (slo(invalid=frozenset(Level)), set(), False),
+        (slo(l2=OFF, invalid=frozenset({Level.L1})), {Level.L1}, True),
+        (slo(l2=OFF, invalid=frozenset({Level.L1})), {Level.L2}, False),
+        (slo(OFF, OFF, OFF, enabled=False, invalid=frozenset({Level.L1})), {Level.L1}, False),
+    ],
+)
+def test_a_switch_that_was_rejected_stays_as_its_class_was(
+    asked: NodePolicy, last_on: set[Level], expected: bool
+) -> None:
+    merged = policy_in_force(Settings(policy=FILE_OFF), asked, last_on=frozenset(last_on))
+    assert merged.enabled is expected
+
+
 def test_each_field_of_the_nodeslo_beats_the_same_field_of_the_file() -> None:
     file = policy(
         l1=level(guarantee=(Percent(20), Percent(21)), ceiling=(Percent(80), None)),

@@ -437,7 +437,7 @@ def test_a_file_that_cannot_be_read_hides_no_problem_of_another_one() -> None:
             "policy: {resourceQOSStrategy: {beClass: {networkQOS: {egresRequest: 1}}}}",
             "policy.resourceQOSStrategy.beClass.networkQOS.egresRequest",
         ),
-        ("policy: {systemStrategy: {totalNetworkBandwidth: 0}}", "policy.systemStrategy.totalNetworkBandwidth"),
+        ("policy: {systemStrategy: {totalNetworkBandwidth: -1}}", "policy.systemStrategy.totalNetworkBandwidth"),
         ("policy: {systemNamespaces: [Kube]}", "policy.systemNamespaces[0]"),
         ("policy: {namespaces: [{match: []}]}", "policy.namespaces[0].match"),
         ("policy: {namespaces: [{levels: [l0]}]}", "policy.namespaces[0].match"),

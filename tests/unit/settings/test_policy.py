@@ -338,7 +338,13 @@ def test_percentages_that_a_crd_fills_in_as_defaults_are_no_second_unit() -> Non
     assert (codes, policy.invalid) == ([], frozenset())
 
 
-@pytest.mark.parametrize("value", ["0", "-1", "fast", "10m", 5, True, []], ids=repr)
+@pytest.mark.parametrize("enable", ["yes", 1, {}], ids=repr)
+def test_an_unreadable_switch_is_not_off(enable: object) -> None:
+    policy, _ = read(upstream(lsClass=qos(enable=enable), beClass=qos(enable=False)))
+    assert (policy.enabled, policy.invalid) == (None, frozenset({Level.L1}))
+
+
+@pytest.mark.parametrize("value", ["-1", "fast", "10m", 5, True, []], ids=repr)
 def test_a_wrong_total_is_told_and_touches_no_class(value: object) -> None:
     policy, codes = read(changed(UPSTREAM, ("spec", "systemStrategy", "totalNetworkBandwidth"), value))
     assert codes == [Code.TOTAL.value]
@@ -355,7 +361,7 @@ def test_a_wrong_total_of_one_direction_leaves_the_other() -> None:
     assert policy.invalid_total == frozenset({Direction.TX})
 
 
-@pytest.mark.parametrize("value", [None, ""], ids=repr)
+@pytest.mark.parametrize("value", [None, "", "0", 0], ids=repr)
 def test_no_total_is_no_problem(value: object) -> None:
     policy, codes = read(changed(UPSTREAM, ("spec", "systemStrategy", "totalNetworkBandwidth"), value))
     assert (codes, policy.total, policy.invalid_total) == ([], NO_LIMITS, frozenset())
