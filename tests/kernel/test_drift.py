@@ -14,6 +14,7 @@ from netqos.model.levels import Level
 from netqos.testing import states
 from netqos.testing.daemon import Daemon, workload
 from netqos.testing.harness import converge
+from netqos.testing.linkstorm import storm
 from netqos.testing.netns import Rig
 from netqos.testing.probes import start_echo
 from netqos.testing.states import M
@@ -65,6 +66,23 @@ async def test_each_harm_is_noticed_and_only_what_it_did_is_put_right(host: Upli
     assert strange == []
     assert host.comparable((await backend.observe()).ours) == host.comparable(before)
     assert not backend.plan(DESIRED, await backend.observe())
+    await backend.close()
+
+
+async def test_a_storm_of_events_changes_nothing_and_lost_ones_make_everything_be_read_anew(
+    host: UplinkHost,
+) -> None:
+    backend = host.backend()
+    await converge(backend, DESIRED)
+    await backend.observe()
+    host.namespace.call(storm, "wire0", seconds=0.1)
+    assert await backend.is_untouched()
+    assert backend._kernel is not None
+    backend._kernel.surroundings._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1)
+    host.namespace.call(storm, "wire0", seconds=0.1)
+    assert not await backend.is_untouched()
+    assert not await converge(backend, DESIRED)
+    assert await backend.is_untouched()
     await backend.close()
 
 

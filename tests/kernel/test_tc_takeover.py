@@ -23,13 +23,20 @@ pytestmark = pytest.mark.kernel("veth", "htb", "u32", "nft", "nft-fib", "nft-soc
 
 DESIRED = states.node(uplinks=(UPLINK,))
 OPTIONS = {"takeover": ["tbf", "pfifo", "bfifo", "prio", "fq_codel"]}
+POD = (
+    "link add pod0 type veth peer name eth0",
+    "link set pod0 up",
+    "link set eth0 up",
+    "route add 10.88.0.10 dev pod0",
+)
+"""A pod of the desired state behind a device, whose ingress is led through the IFB."""
+
 QUEUES = "numtxqueues 3 numrxqueues 3"
 
 ROOTS = {
     "default": (),
     "pfifo_fast": ("qdisc add dev up0 root handle 9: pfifo_fast",),
     "pfifo": ("qdisc add dev up0 root handle 8: pfifo limit 77",),
-    "bfifo": ("qdisc add dev up0 root handle 8: bfifo limit 77777",),
     "tbf": ("qdisc add dev up0 root handle 77: tbf rate 123mbit burst 17kb latency 33ms",),
     "tbf with a queue": (
         "qdisc add dev up0 root handle 77: tbf rate 123mbit burst 17kb latency 33ms",
@@ -99,16 +106,20 @@ def host(request: pytest.FixtureRequest, require_kernel: Callable[..., None]) ->
         made.namespace.run(["ip", *words.split()])
     for command in ROOTS[request.param]:
         made.namespace.run(["tc", *command.split()])
-    made.namespace.run(["ip", "link", "set", "up0", "up"])
+    for command in ("link set up0 up", *POD):
+        made.namespace.run(["ip", *command.split()])
     yield made
     made.close()
 
 
 def seen(host: UplinkHost) -> tuple[list[str], str]:
-    """The uplink's qdiscs without what the kernel chooses, and the ruleset."""
-    listed = host.namespace.run(["tc", "qdisc", "show", "dev", "up0"]).stdout
+    """All qdiscs without what the kernel chooses, all devices, and the ruleset."""
+    listed = host.namespace.run(["tc", "qdisc", "show"]).stdout
     lines = sorted(re.sub(r" refcnt \d+", "", line).strip() for line in listed.splitlines())
-    return lines, host.namespace.run(["nft", "list", "ruleset"]).stdout
+    names = host.namespace.run(["ip", "-br", "link"]).stdout.splitlines()
+    return [*lines, *sorted(line.split()[0] for line in names)], host.namespace.run(
+        ["nft", "list", "ruleset"]
+    ).stdout
 
 
 async def bring(host: UplinkHost, desired: DesiredState) -> None:
@@ -140,6 +151,7 @@ async def test_killed_at_any_write_of_taking_over_the_next_one_gives_back_what_w
         assert seen(host) == before, f"killed after {after} writes"
         after += 1
     assert after >= 6
+    assert "netqos" in "".join(seen(host)[0]), "with ingress"
     await bring(host, NOTHING)
     assert (seen(host), host.state.documents) == (before, {})
 
