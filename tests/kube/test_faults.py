@@ -85,7 +85,7 @@ def test_a_server_that_was_away_is_caught_up_with_within_two_seconds(
 
 
 REPLIES: dict[str, Reply] = {
-    **{str(code): status(code) for code in (400, 401, 403, 409, 410, 429, 500, 503)},
+    **{str(code): status(code) for code in (400, 401, 403, 404, 409, 410, 429, 500, 503)},
     "429 with Retry-After": status(429, retry_after_s=1),
     "garbage": Body(content=b"<html>502 Bad Gateway</html>"),
     "garbage with a 502": Body(content=b"\xff\xfe\x00", status=502),

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 
 import pytest
+import yaml
 
 from netqos.model.inputs import KubernetesQos, Percent
 from netqos.model.levels import Level
+from netqos.sources.kube.listwatch import Pace
 from netqos.sources.kube.podqos import qos_of_spec
-from tests.apiserver.fixtures import StartServer
+from tests.apiserver.client import ApiError
+from tests.apiserver.fixtures import CRD_FILE, StartServer
 from tests.apiserver.kube import Kube
 from tests.apiserver.server import ApiServer
 from tests.kube.conftest import Follow
@@ -75,6 +79,55 @@ def test_the_same_name_with_a_new_uid_is_another_pod(followed: Followed, kube: K
     kube.remove_pod("web-0")
     second = kube.create_pod("web-0", ips=["10.88.0.1"])
     followed.until(lambda: [pod.uid for pod in followed.world.pods.value] == [second["metadata"]["uid"]])
+
+
+def test_the_successor_is_seen_before_the_end_of_the_pod_whose_name_it_has(
+    followed: Followed, kube: Kube
+) -> None:
+    """The events of one that ends, goes and comes again arrive together (case G2)."""
+    first = kube.create_pod("web-0", ips=["10.88.0.1"])
+    followed.until(lambda: "web-0" in followed.pods)
+    kube.terminate_pod("web-0")
+    kube.remove_pod("web-0")
+    second = kube.create_pod("web-0", ips=["10.88.0.2"], annotations={EGRESS: "10M"})
+    kube.annotate_pod("web-0", {EGRESS: "20M"})
+    followed.until(lambda: bool(followed.pods and followed.pods["web-0"].annotations == {EGRESS: "20M"}))
+    (pod,) = followed.world.pods.value
+    assert pod.uid == second["metadata"]["uid"] != first["metadata"]["uid"]
+    assert pod.addresses == ("10.88.0.2",)
+
+
+def test_a_mirror_pod_is_static_and_one_on_the_hosts_network_keeps_its_address(
+    followed: Followed, kube: Kube
+) -> None:
+    mirror = {
+        f"kubernetes.io/config.{key}": value
+        for key, value in (("mirror", "h1"), ("hash", "h1"), ("source", "file"))
+    }
+    kube.create_pod("static", ips=["10.88.0.1"], annotations=mirror)
+    kube.create_pod("host", ips=["192.0.2.1"], spec={"hostNetwork": True})
+    kube.create_pod("host-too", ips=["192.0.2.1"], spec={"hostNetwork": True})
+    followed.until(lambda: len(followed.pods) == 3 and all(one.addresses for one in followed.pods.values()))
+    assert {name: pod.system_critical for name, pod in followed.pods.items()} == {
+        "static": True,
+        "host": False,
+        "host-too": False,
+    }
+    assert followed.pods["host"].addresses == followed.pods["host-too"].addresses == ("192.0.2.1",)
+    assert not [
+        one for pod in followed.pods.values() for one in pod.findings if one.code == "address-conflict"
+    ]
+
+
+def test_the_largest_annotations_that_the_server_takes(followed: Followed, kube: Kube) -> None:
+    """256 KiB of a pod, of which an annotation of ours is one, beside a pod of the usual kind."""
+    largest = {EGRESS: "9" * (256 * 1024 - 100 - len(EGRESS)), "x": "y" * 90}
+    kube.create_pod("huge", ips=["10.88.0.1"], annotations=largest)
+    kube.create_pod("web", ips=["10.88.0.2"], annotations={EGRESS: "10M"})
+    followed.until(lambda: len(followed.pods) == 2 and bool(followed.pods["web"].addresses))
+    assert len(followed.pods["huge"].annotations[EGRESS]) <= 64 << 10
+    assert followed.pods["web"].annotations == {EGRESS: "10M"}
+    assert followed.freshness()["pods"] == "fresh"
 
 
 def test_two_pods_with_one_address(followed: Followed, kube: Kube) -> None:
@@ -149,6 +202,36 @@ def test_a_cluster_without_the_crd_has_no_nodeslo_and_is_complete(
     server = start_apiserver(crd=False)
     followed = follow(server, "n1").ready()
     assert (followed.slo, followed.states["nodeslo"].detail) == (None, "absent (404)")
+
+
+def test_the_kind_comes_later_and_a_schema_that_knows_nothing_of_networks_gives_no_policy(
+    start_apiserver: StartServer, follow: Follow
+) -> None:
+    """An old CRD drops what it does not know without a word: such an object says nothing, and is no error."""
+    server = start_apiserver(crd=False)
+    kube = Kube(server.admin, "old-schema")
+    followed = follow(server, kube.node, pace=Pace(absent_s=0.2)).ready()
+    assert [one.code for one in followed.findings] == ["nodeslo-kind-missing"]
+    old = yaml.safe_load(CRD_FILE.read_text(encoding="utf-8"))
+    old["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"] = {
+        "type": "object",
+        "properties": {"extensions": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}},
+    }
+    kube.api.create("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", old)
+    followed.until(lambda: followed.findings == ())
+
+    def written() -> bool:
+        with contextlib.suppress(ApiError):
+            assert kube.create_slo({"extensions": {}, "networkQOSStrategy": {"enable": True}})["spec"] == {
+                "extensions": {}
+            }
+            return True
+        return False
+
+    followed.until(written, 20)
+    followed.until(lambda: followed.slo is not None)
+    assert followed.slo is not None
+    assert (followed.slo.enabled, followed.slo.invalid, followed.findings) == (None, frozenset(), ())
 
 
 def test_five_hundred_pods(followed: Followed, kube: Kube) -> None:
