@@ -58,7 +58,10 @@ class HtbClass:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Link:
-    """A device of this namespace; `kind` is empty for hardware and loopback, `queue_length` in packets."""
+    """A device of this namespace.
+
+    `kind` is empty for hardware and loopback, `queue_length` in packets, `master` the device of which it is a part.
+    """
 
     ifindex: int
     name: str
@@ -68,6 +71,7 @@ class Link:
     is_up: bool = True
     is_loopback: bool = False
     queue_length: int = 0
+    master: int = 0
 
 
 def read_qdisc(message: Message) -> Qdisc:
@@ -173,6 +177,7 @@ def read_link(message: Message) -> Link:
         is_up=bool(flags & uapi.UP),
         is_loopback=bool(flags & uapi.LOOPBACK),
         queue_length=_number(parts.get(uapi.QUEUE_LENGTH)),
+        master=_number(parts.get(uapi.MASTER)),
     )
 
 

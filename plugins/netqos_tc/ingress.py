@@ -16,7 +16,7 @@ from netqos.model.levels import Direction
 from netqos_tc import numbers
 from netqos_tc.moves import Steered
 from netqos_tc.observed import TcObserved
-from netqos_tc.places import TUNNELS, Hook
+from netqos_tc.places import TUNNELS, Hook, exits
 from netqos_tc.spec import (
     ElementKey,
     ElementSpec,
@@ -136,7 +136,8 @@ def places(placed: Placed, desired: DesiredState, observed: TcObserved) -> Place
                 apart.append(Apart(pod=pod, reason=f"{address} {reason}", device=device))
                 break
             devices.add(device)
-    return Places(devices=frozenset(devices), apart=tuple(apart))
+    ways = [exits(device, observed.devices, uplinks=uplinks) for device in devices]
+    return Places(devices=frozenset[int]().union(*ways), apart=tuple(apart))
 
 
 def foreign_ifb(observed: TcObserved) -> Finding:

@@ -6,7 +6,7 @@ uplink, where the fast loop left what it moves, and behind which devices workloa
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -23,7 +23,7 @@ from netqos_tc.observed import TcObserved
 from netqos_tc.options import Options
 from netqos_tc.root import is_lossy, why_foreign
 from netqos_tc.spec import ElementSpec, Key, LinkKey, RootKey, RootSpec, Spec, TableKey
-from netqos_tc.tree import Ground, Member, root_spec, tree
+from netqos_tc.tree import Ground, Member, Tree, root_spec, tree
 
 ONE_LOCK_BPS: Final = 25_000_000_000
 """From here on one HTB, whose lock all CPUs share, may be what limits the link."""
@@ -64,17 +64,8 @@ def lay_out(desired: DesiredState, observed: TcObserved, options: Options, facil
     While there is something to shape but no uplink is known (the default route is away), what is there stays.
     """
     findings = [*_rules_findings(desired), *strangers.findings(observed)]
-    uplinks = []
-    for uplink in desired.uplinks:
-        if not _is_needed(desired, uplink):
-            continue
-        problems = _root_findings(uplink, observed, options)
-        findings += problems
-        if not any(one.code == "foreign-root-qdisc" for one in problems):
-            uplinks.append(uplink)
-    has_ingress = _has_ingress(desired, observed, facilities)
-    if ingress.is_needed(desired) and not ingress.is_possible(observed):
-        findings.append(ingress.foreign_ifb(observed))
+    uplinks = _egress_uplinks(desired, observed, options, findings)
+    has_ingress = _has_ingress(desired, observed, facilities, findings)
     if not uplinks and not has_ingress:
         is_blind = not desired.uplinks and (_is_leveled(desired) or _has_limits(desired))
         return Layout(specs={}, findings=tuple(findings), is_whole=desired.complete and not is_blind)
@@ -83,23 +74,13 @@ def lay_out(desired: DesiredState, observed: TcObserved, options: Options, facil
     inwards = Ingress()
     if has_ingress:
         inwards = ingress.lay_out(desired, observed, placed, queue_ms=options.queue_ms)
-    specs: dict[Key, Spec] = {
-        TableKey(): classify.table_spec(cgroups=facilities.cgroups),
-        **placed.elements,
-        **inwards.specs,
-    }
-    steered = {numbers.IFB_INDEX: inwards.steered}
-    members = {
-        minor: Member(level=pod.level, limit_bps=pod.limits_bps.tx) for minor, pod in placed.pods.items()
-    }
-    for uplink in uplinks:
-        findings += _speed_findings(uplink)
-        ground = _ground(desired, uplink, options, facilities)
-        made = tree(ground, members, observed.classes_on(uplink.index))
-        specs |= made.specs
-        steered[uplink.index] = made.steered
+    trees = _egress_trees(
+        [_ground(desired, uplink, options, facilities) for uplink in uplinks], placed, observed
+    )
+    table: dict[Key, Spec] = {TableKey(): classify.table_spec(cgroups=facilities.cgroups)}
+    steered = {numbers.IFB_INDEX: inwards.steered} | {one: made.steered for one, made in trees.items()}
     return Layout(
-        specs=specs,
+        specs=table | {**placed.elements, **inwards.specs} | _joined(made.specs for made in trees.values()),
         findings=(*findings, *claims.findings, *inwards.findings),
         workloads={minor: pod.name for minor, pod in placed.pods.items()},
         steered={device: one for device, one in steered.items() if one is not None},
@@ -107,17 +88,56 @@ def lay_out(desired: DesiredState, observed: TcObserved, options: Options, facil
     )
 
 
-def _is_needed(desired: DesiredState, uplink: DesiredUplink) -> bool:
-    """Whether anything is to be shaped on an uplink: by level, which takes a total, or by a workload's limit."""
+def _egress_uplinks(
+    desired: DesiredState, observed: TcObserved, options: Options, findings: list[Finding]
+) -> list[DesiredUplink]:
+    """The uplinks that get a tree."""
+    found = []
+    for uplink in desired.uplinks:
+        if not _is_needed(desired, uplink, observed):
+            continue
+        problems = _root_findings(uplink, observed, options)
+        findings += problems
+        if not any(one.code == "foreign-root-qdisc" for one in problems):
+            findings += _speed_findings(uplink)
+            found.append(uplink)
+    return found
+
+
+def _is_needed(desired: DesiredState, uplink: DesiredUplink, observed: TcObserved) -> bool:
+    """Whether anything is to be shaped on an uplink: by level, which takes a total, or by a workload's limit.
+
+    A tree that is there while nothing may be taken away is one of which packets find the leaves.
+    """
     is_leveled = desired.directions.tx.levels is not None and uplink.total_bps.tx is not None
     is_limited = any(pod.limits_bps.tx is not None for pod in desired.pods)
-    return uplink.index > 0 and (is_leveled or is_limited)
+    is_kept = not desired.complete and RootKey(uplink.index) in observed.specs
+    return uplink.index > 0 and (is_leveled or is_limited or is_kept)
 
 
-def _has_ingress(desired: DesiredState, observed: TcObserved, facilities: Facilities) -> bool:
+def _egress_trees(grounds: Iterable[Ground], placed: Placed, observed: TcObserved) -> dict[int, Tree]:
+    members = {
+        minor: Member(level=pod.level, limit_bps=pod.limits_bps.tx) for minor, pod in placed.pods.items()
+    }
+    return {ground.ifindex: tree(ground, members, observed.classes_on(ground.ifindex)) for ground in grounds}
+
+
+def _joined(parts: Iterable[Mapping[Key, Spec]]) -> dict[Key, Spec]:
+    return {key: spec for part in parts for key, spec in part.items()}
+
+
+def _has_ingress(
+    desired: DesiredState, observed: TcObserved, facilities: Facilities, findings: list[Finding]
+) -> bool:
     """Whether the ingress direction is shaped; without a known uplink nobody can tell what comes from outside."""
-    is_able = facilities.ingress and ingress.is_possible(observed)
-    return is_able and bool(desired.uplinks) and ingress.is_needed(desired)
+    is_kept = not desired.complete and LinkKey(numbers.IFB_INDEX) in observed.specs
+    is_wanted = any(uplink.index > 0 for uplink in desired.uplinks) and (
+        ingress.is_needed(desired) or is_kept
+    )
+    if is_wanted and not ingress.is_possible(observed):
+        findings.append(ingress.foreign_ifb(observed))
+        return False
+    return is_wanted and facilities.ingress
 
 
 def _is_leveled(desired: DesiredState) -> bool:

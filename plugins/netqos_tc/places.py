@@ -1,7 +1,12 @@
 """Where packets for an address leave the node: its routes and devices as values. Pure.
 
-A workload's ingress is held at the device behind which it is: its own veth where the node routes to it, the bridge
-where the node hands it to one. The main routing table says which; tables that only rules lead to are not followed.
+A workload's ingress is held at the device behind which it is: its own veth where the node routes to it, each port of
+the bridge where the node hands it to one. The main routing table says which; tables that only rules lead to are not
+followed.
+
+Why not the bridge itself: what br_netfilter rewrites to another pod of the same bridge (a service) is sent by the
+bridge device before its connection is confirmed, and a redirect forgets the connection (nf_reset_ct in
+net/sched/act_mirred.c), so that the answer would keep the pod's own address and be refused.
 """
 
 from __future__ import annotations
@@ -29,6 +34,9 @@ TUNNELS: Final = frozenset(
 )
 """Kinds of devices behind which no workload of this node can be."""
 
+NO_PORTS: Final = TUNNELS | {"", "vlan", "bond", "team"}
+"""Kinds of ports by which a bridge leads out of the node; hardware has none."""
+
 _BITS: Final = {4: 32, 6: 128}
 
 
@@ -45,11 +53,12 @@ class Route:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Device:
-    """A device of the node. `kind` is empty for hardware and loopback."""
+    """A device of the node. `kind` is empty for hardware and loopback; `master` is the bridge of which it is a port."""
 
     name: str
     kind: str = ""
     is_loopback: bool = False
+    master: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,3 +102,12 @@ class Routes:
             if found is not None:
                 return found[1]
         return None
+
+
+def exits(device: int, devices: Mapping[int, Device], *, uplinks: frozenset[int]) -> frozenset[int]:
+    """The devices by which packets leave the node's stack towards workloads: a bridge's ports, else the device."""
+    known = devices.get(device)
+    if known is None or known.kind != "bridge":
+        return frozenset({device})
+    ports = {ifindex for ifindex, one in devices.items() if one.master == device and one.kind not in NO_PORTS}
+    return frozenset(ports - uplinks)

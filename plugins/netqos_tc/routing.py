@@ -48,7 +48,10 @@ def read_route(message: Message) -> Route | None:
 def read_devices(messages: Iterable[Message]) -> dict[int, Device]:
     """The devices by index."""
     links = map(answers.read_link, messages)
-    return {one.ifindex: Device(name=one.name, kind=one.kind, is_loopback=one.is_loopback) for one in links}
+    return {
+        one.ifindex: Device(name=one.name, kind=one.kind, is_loopback=one.is_loopback, master=one.master)
+        for one in links
+    }
 
 
 def _device(parts: Mapping[int, bytes]) -> int:

@@ -13,7 +13,7 @@ import socket
 from collections.abc import Collection, Iterator, Mapping
 from typing import Final
 
-from netqos_tc import netmsg, routing, uapi
+from netqos_tc import answers, netmsg, routing, uapi
 from netqos_tc.netlink import Channel
 from netqos_tc.netmsg import Message
 from netqos_tc.places import Device, Routes
@@ -65,9 +65,21 @@ class Surroundings:
             if message.type in {uapi.NEWROUTE, uapi.DELROUTE}:
                 self._is_stale = self._is_stale or routing.read_route(message) is not None
             elif message.type in {uapi.NEWLINK, uapi.DELLINK}:
-                self._is_stale = self._is_stale or _is_gone(message, watched)
+                self._is_stale = self._is_stale or self._is_link_changed(message, watched)
             elif port != self._route.port:
                 self._are_hooks_changed = self._are_hooks_changed or _is_of_hook(message)
+
+    def _is_link_changed(self, message: Message, watched: Collection[int]) -> bool:
+        """Whether a device becomes a port, or no longer is one; a watched one that goes down takes its routes along.
+
+        Of routes of IPv4 that go with their device the kernel says nothing. A bridge's own messages about its ports
+        (of the family AF_BRIDGE) name no kind and are not read.
+        """
+        family, _type, ifindex, flags, _change = uapi.IFINFO.unpack_from(message.body)
+        if message.type == uapi.DELLINK or (ifindex in watched and not flags & uapi.UP):
+            return ifindex in watched
+        known = self.devices.get(ifindex)
+        return not family and answers.read_link(message).master != (known.master if known is not None else 0)
 
     def _events(self) -> Iterator[tuple[int, Message]]:
         """What has happened since the last time: the port of who did it, and the message."""
@@ -84,12 +96,6 @@ class Surroundings:
             port = netmsg.HEADER.unpack_from(data)[4]
             for message in netmsg.messages(data):
                 yield port, message
-
-
-def _is_gone(message: Message, watched: Collection[int]) -> bool:
-    """Whether a watched device is removed or down; its routes of IPv4 go without a word then."""
-    _family, _type, ifindex, flags, _change = uapi.IFINFO.unpack_from(message.body)
-    return ifindex in watched and (message.type == uapi.DELLINK or not flags & uapi.UP)
 
 
 def _is_of_hook(message: Message) -> bool:

@@ -79,6 +79,7 @@ ALL_PROTOCOLS: Final = 0x0003
 IFINFO: Final = struct.Struct("=BxHiII")
 IFNAME: Final = 3
 MTU: Final = 4
+MASTER: Final = 10
 QUEUE_LENGTH: Final = 13
 LINK_INFO: Final = 18
 INFO_KIND: Final = 1

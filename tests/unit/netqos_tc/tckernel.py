@@ -33,6 +33,9 @@ from netqos_tc.spec import (
 BRIDGE = 50
 """The index of a bridge, behind which are all workloads."""
 
+PORT = 51
+"""The index of its only port that leads to workloads."""
+
 
 class Refused(Exception):
     """The kernel would refuse this operation here."""
@@ -51,7 +54,11 @@ class ModelKernel:
             Route(version, length, int(ip_address(network)), 0, BRIDGE)
             for version, length, network in ((4, 16, "10.88.0.0"), (6, 64, "fd00:88::"))
         )
-        self.devices = {BRIDGE: Device(name="br0", kind="bridge")}
+        self.devices = {
+            BRIDGE: Device(name="br0", kind="bridge"),
+            PORT: Device(name="veth1", kind="veth", master=BRIDGE),
+            52: Device(name="eth1", master=BRIDGE),
+        }
 
     def observe(self, *, remembered: Mapping[str, int] | None = None) -> TcObserved:
         trees = {key.ifindex for key in self.specs if isinstance(key, RootKey)}

@@ -40,7 +40,7 @@ from netqos_tc.spec import (
     RootKey,
     TableKey,
 )
-from tests.unit.netqos_tc.tckernel import BRIDGE, ModelKernel
+from tests.unit.netqos_tc.tckernel import PORT, ModelKernel
 
 UP = states.uplink(index=2)
 WEB = states.pod("prod/web", Level.L0, addresses=("10.88.0.10", "fd00:88::10"))
@@ -445,7 +445,7 @@ def test_an_uplink_without_a_total_is_not_shaped_beside_one_that_is() -> None:
     model = kernel()
     other = states.uplink("up1", index=3, tx_bps=None)
     bring(model, states.node((WEB,), uplinks=(UP, other)))
-    assert {changes.device_of(key) for key in model.specs} == {2, numbers.IFB_INDEX, BRIDGE, None}
+    assert {changes.device_of(key) for key in model.specs} == {2, numbers.IFB_INDEX, PORT, None}
 
 
 def test_a_limit_for_ingress_alone_keeps_the_pod_in_its_level() -> None:
