@@ -15,7 +15,7 @@ from netqos.model.desired import DesiredState, DesiredUplink
 from netqos.model.health import Finding, error, info, warning
 from netqos.model.levels import Direction
 from netqos.model.quantities import format_bandwidth
-from netqos_tc import classify, ingress, numbers, owners, strangers
+from netqos_tc import bypass, classify, ingress, numbers, owners, strangers
 from netqos_tc.classify import owner_of
 from netqos_tc.ingress import Ingress, Placed
 from netqos_tc.moves import Steered
@@ -63,7 +63,8 @@ def lay_out(desired: DesiredState, observed: TcObserved, options: Options, facil
 
     While there is something to shape but no uplink is known (the default route is away), what is there stays.
     """
-    findings = [*_rules_findings(desired), *strangers.findings(observed)]
+    past = bypass.findings(desired, observed)
+    findings = [*_rules_findings(desired), *strangers.findings(observed), *past]
     uplinks = _egress_uplinks(desired, observed, options, findings)
     has_ingress = _has_ingress(desired, observed, facilities, findings)
     if not uplinks and not has_ingress:
@@ -81,7 +82,7 @@ def lay_out(desired: DesiredState, observed: TcObserved, options: Options, facil
     steered = {numbers.IFB_INDEX: inwards.steered} | {one: made.steered for one, made in trees.items()}
     return Layout(
         specs=table | {**placed.elements, **inwards.specs} | _joined(made.specs for made in trees.values()),
-        findings=(*findings, *claims.findings, *inwards.findings),
+        findings=(*findings, *claims.findings, *bypass.unsaid(inwards.findings, past)),
         workloads={minor: pod.name for minor, pod in placed.pods.items()},
         steered={device: one for device, one in steered.items() if one is not None},
         is_whole=desired.complete,
