@@ -72,6 +72,7 @@ def probe(
     capabilities = Capabilities(
         available=is_available,
         enforces=_directions(trials) if is_available else frozenset(),
+        apart=frozenset({Direction.RX}),
         lends=True,
         limits=True,
         rules=False,

@@ -68,7 +68,8 @@ def test_status_pods_and_explain_tell_the_truth(rig: Rig, daemon: Daemon) -> Non
     status = ctl(daemon, rig, "status")
     assert (status.returncode, status.stderr) == (0, "")
     assert "egress  total 200 Mbit/s (file) on up0" in status.stdout
-    assert "not enforced: tc does not shape ingress" in status.stdout
+    assert "ingress  total 150 Mbit/s (file) on up0" in status.stdout
+    assert "not enforced" not in status.stdout
     pods = {pod["name"]: pod for pod in answer(daemon, rig, "pods")["pods"]}
     assert pods["web"]["limits"]["egress"] == {
         "bps": 80 * M,
@@ -76,16 +77,28 @@ def test_status_pods_and_explain_tell_the_truth(rig: Rig, daemon: Daemon) -> Non
         "enforced_by": ["tc"],
         "not_enforced": "",
     }
-    assert pods["web"]["limits"]["ingress"]["enforced_by"] == []
+    assert pods["web"]["limits"]["ingress"] == {
+        "bps": 20 * M,
+        "source": "workload",
+        "enforced_by": ["tc"],
+        "not_enforced": "",
+    }
     explained = answer(daemon, rig, "explain", "web")
     verdicts = {(one["what"], one["direction"]): one["enforced"] for one in explained["enforcement"]}
     assert verdicts == {
         ("level", "egress"): True,
         ("limit", "egress"): True,
-        ("level", "ingress"): False,
-        ("limit", "ingress"): False,
+        ("level", "ingress"): True,
+        ("limit", "ingress"): True,
     }
-    assert [one["direction"] for one in explained["pod"]["counters"]] == ["tx"]
+    assert {one["direction"]: one["where"].split()[-1] for one in explained["pod"]["counters"]} == {
+        "tx": "up0",
+        "rx": "netqos-ifb",
+    }
+    assert {(one["device"], one["direction"]) for one in explained["now"]} == {
+        ("up0", "egress"),
+        ("netqos-ifb", "ingress"),
+    }
 
 
 def test_a_limit_is_set_listed_and_ended(rig: Rig, daemon: Daemon) -> None:

@@ -17,6 +17,7 @@ from netqos.errors import Rejected
 from netqos.model.levels import Level
 from netqos.testing.daemon import Daemon, DaemonFailed, workload
 from netqos.testing.netns import Rig
+from netqos.testing.traffic import Datagrams, UdpFlood
 
 pytestmark = pytest.mark.kernel("htb", "nft")
 
@@ -46,10 +47,18 @@ def daemon(rig: Rig) -> Iterator[Daemon]:
     daemon.stop()
 
 
-def classes(rig: Rig) -> str:
+IFB = "netqos-ifb"
+
+
+def classes(rig: Rig, *devices: str) -> str:
     """Every class with its parameters, without the queues' handles, and without L0's, whose ceiling the loop owns."""
-    text = re.sub(r"leaf \S+ ", "", rig.node.run(["tc", "class", "show", "dev", rig.uplink]).stdout)
-    return "\n".join(sorted(line for line in text.splitlines() if not line.startswith("class htb 4e51:10 ")))
+    found = [
+        line
+        for device in devices or (rig.uplink, IFB)
+        for line in rig.node.run(["tc", "class", "show", "dev", device], check=False).stdout.splitlines()
+        if not line.startswith(("class htb 4e51:10 ", "class htb 4e52:10 "))
+    ]
+    return "\n".join(sorted(re.sub(r"leaf \S+ ", "", line) for line in found))
 
 
 def table(rig: Rig) -> str:
@@ -88,12 +97,34 @@ def test_the_node_is_shaped_and_the_files_are_written(rig: Rig, daemon: Daemon) 
     assert [tx["levels"][name]["guarantee_bps"] for name in ("L0", "L1", "L2")] == [80 * M, 60 * M, 60 * M]
     assert [tx["levels"][name]["pods"] for name in ("L0", "L1", "L2")] == [1, 0, 1]
     assert tx["levels"]["L0"]["enforced"] is True
-    assert rx["levels"]["L0"]["enforced"] is False
+    assert (rx["total_bps"], rx["room_bps"], rx["enforced_by"]) == (150 * M, 150 * M, ["tc"])
+    assert [rx["levels"][name]["guarantee_bps"] for name in ("L0", "L1", "L2")] == [60 * M, 45 * M, 45 * M]
+    assert rx["levels"]["L0"]["enforced"] is True
     node = json.loads((daemon.paths.net / "node").read_text())
     assert (node["hw_tx_bps_max"], node["hw_rx_bps_max"]) == (25 * M, 150 * M // 8)
     pods = json.loads((daemon.paths.net / "pods").read_text())
     assert pods["workload:web"]["priority"] == 0
-    assert "rate 200Mbit ceil 200Mbit" in classes(rig)
+    assert "rate 200Mbit ceil 200Mbit" in classes(rig, rig.uplink)
+    assert "rate 150Mbit ceil 150Mbit" in classes(rig, IFB)
+
+
+def test_what_the_node_itself_receives_is_kept_free_and_a_restart_leaves_it_so(
+    rig: Rig, daemon: Daemon
+) -> None:
+    def room_bps() -> int:
+        return int(daemon.client.get("/v1/status")["directions"]["rx"]["room_bps"])
+
+    assert "class htb 4e52:1 root rate 150Mbit ceil 150Mbit" in classes(rig, IFB)
+    flood = UdpFlood(rig.wire, (rig.node.address, 9), Datagrams(rate_bps=60 * M, segments=1))
+    flood.start()
+    assert eventually(lambda: 70 * M < room_bps() < 110 * M)
+    daemon.stop()
+    before = rig.node.run(["tc", "class", "show", "dev", IFB]).stdout
+    daemon.start()
+    assert rig.node.run(["tc", "class", "show", "dev", IFB]).stdout == before
+    assert 70 * M < room_bps() < 110 * M
+    flood.stop()
+    assert daemon.client.get("/v1/status")["directions"]["tx"]["room_bps"] == 200 * M
 
 
 def test_a_second_start_writes_nothing(rig: Rig, daemon: Daemon) -> None:
@@ -136,14 +167,23 @@ def test_a_second_daemon_with_paths_of_its_own_refuses_to_start_too(
 
 
 def test_a_limit_is_in_force_when_the_answer_comes_and_survives_a_restart(rig: Rig, daemon: Daemon) -> None:
-    daemon.client.put("/v1/overrides/workload:web", {"egress": "7M", "ttl": "10m", "reason": "test"})
-    assert "ceil 7Mbit" in classes(rig)
+    limits = {"egress": "7M", "ingress": "9M", "ttl": "10m", "reason": "test"}
+    daemon.client.put("/v1/overrides/workload:web", limits)
+
+    def in_force() -> tuple[bool, ...]:
+        return tuple(
+            f"ceil {limit}bit" in classes(rig, device)
+            for device in (rig.uplink, IFB)
+            for limit in ("7M", "9M")
+        )
+
+    assert in_force() == (True, False, False, True)
     daemon.kill()
     daemon.start()
-    assert "ceil 7Mbit" in classes(rig)
+    assert in_force() == (True, False, False, True)
     assert [one["uid"] for one in daemon.client.get("/v1/overrides")["overrides"]] == ["workload:web"]
     daemon.client.request("DELETE", "/v1/overrides/workload:web")
-    assert "ceil 7Mbit" not in classes(rig)
+    assert in_force() == (False,) * 4
 
 
 def test_a_limit_ends_by_itself(rig: Rig, daemon: Daemon) -> None:
@@ -173,7 +213,8 @@ def test_a_wrong_limit_changes_nothing(rig: Rig, daemon: Daemon, body: dict[str,
 
 def test_an_edited_file_takes_effect_and_a_broken_one_changes_nothing(rig: Rig, daemon: Daemon) -> None:
     daemon.configure(document(rig, node={"bandwidth": {"tx": "100M", "rx": "80M"}}))
-    assert eventually(lambda: "rate 100Mbit ceil 100Mbit" in classes(rig))
+    assert eventually(lambda: "rate 100Mbit ceil 100Mbit" in classes(rig, rig.uplink))
+    assert "rate 80Mbit ceil 80Mbit" in classes(rig, IFB)
     before = classes(rig)
     daemon.paths.config.write_text("node: {bandwidth: {tx: [")
     assert eventually(
