@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Callable, Iterator
 
@@ -112,3 +113,29 @@ def test_a_verdict_in_our_table_never_stays_however_often_somebody_puts_it_there
     rig.node.run(["nft", "flush chain inet netqos output"])
     time.sleep(1)
     assert not is_whole()
+
+
+def test_the_earlier_root_survives_generations_of_daemons_and_a_lost_state_folder(rig: Rig) -> None:
+    tbf = "qdisc add dev up0 root handle 77: tbf rate 123mbit burst 17kb latency 33ms"
+    tc(rig, tbf)
+    before = tc(rig, "qdisc show dev up0")
+    document = {
+        "node": {"bandwidth": {"tx": "200M", "rx": "150M"}},
+        "policy": {"enable": True},
+        "backendOptions": {"tc": {"takeover": ["tbf"]}},
+        "onExit": "restore",
+    }
+    daemon = Daemon(rig, document)
+    daemon.start()
+    (kept,) = daemon.paths.state.rglob("root-up0.json")
+    content = kept.read_bytes()
+    shutil.rmtree(daemon.paths.state)
+    assert eventually(kept.exists)
+    assert kept.read_bytes() == content
+    daemon.kill()
+    daemon.start()
+    daemon.kill()
+    daemon.start()
+    daemon.stop()
+    assert tc(rig, "qdisc show dev up0") == before
+    assert not kept.exists()
