@@ -21,7 +21,6 @@ OUTAGE_PODS, OUTAGE_MIN, SAMPLE_S = 300, 10, 1.0
 CHANGED, REMOVED, CREATED = 80, 60, 60
 RECONNECT_PODS, WARM_UP = 500, 50
 QUIET_PODS, QUIET_MIN, HEARTBEAT_S = 100, 60, 10.0
-SETTLED_S = 10.0
 
 Limits = Mapping[str, str]
 
@@ -37,9 +36,9 @@ def kube_outage(options: Options) -> list[Figure]:
         before = node.limits()
         node.proxy.refuse()
         node.proxy.reset()
-        after, wrong, samples = _outage(node, before, 60.0 * minutes)
+        after, wrong, samples = outage(node, before, 60.0 * minutes)
         node.proxy.restore()
-        converged_s, wrong_after, samples_after = _recovery(node, before, after)
+        converged_s, wrong_after, samples_after = recovery(node, before, after)
     told = f"{minutes} min, {len(_changes())} pod changes"
     figure = partial(_figure, bench="kube-outage")
     return [
@@ -81,7 +80,7 @@ def _changes() -> list[_Change]:
     return [*found, *(_Change(f"new-{place}", address(place + 1), "30M", is_new=True) for place in places)]
 
 
-def _outage(node: KubeNode, before: Limits, length_s: float) -> tuple[Limits, int, int]:
+def outage(node: KubeNode, before: Limits, length_s: float) -> tuple[Limits, int, int]:
     """What the limits shall be afterwards; samples with anything else than `before`; all samples."""
     began_s, expected, wrong, samples = time.monotonic(), dict(before), 0, 0
     changes = _changes()
@@ -101,10 +100,12 @@ def _outage(node: KubeNode, before: Limits, length_s: float) -> tuple[Limits, in
     return expected, wrong, samples
 
 
-def _recovery(node: KubeNode, before: Limits, after: Limits) -> tuple[float, int, int]:
-    """Seconds until the limits are `after`; samples of then and the 10 s after it with a limit of neither time."""
+def recovery(
+    node: KubeNode, before: Limits, after: Limits, *, settled_s: float = 10.0
+) -> tuple[float, int, int]:
+    """Seconds until the limits are `after`; samples up to `settled_s` later with a limit of neither; all samples."""
     began_s, converged_s, wrong, samples = time.monotonic(), math.inf, 0, 0
-    while (now_s := time.monotonic() - began_s) < min(60.0, converged_s + SETTLED_S):
+    while (now_s := time.monotonic() - began_s) < min(60.0, converged_s + settled_s):
         found = node.limits()
         samples += 1
         if found == after:

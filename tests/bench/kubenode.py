@@ -24,6 +24,7 @@ EGRESS = "koordinator.sh/egress-bandwidth"
 
 _CLASS = re.compile(r"^class htb (\w+:\w+) .*\bceil (\w+)", re.MULTILINE)
 _ELEMENT = re.compile(r'\b(10\.88\.\d+\.\d+)(?: comment "[^"]*")? : "?(\w+:\w+)')
+_MAP = ["nft", "list", "map", "inet", "netqos", "tx4"]
 _TRIES = 100
 
 
@@ -40,7 +41,7 @@ class KubeNode:
         """The ceiling that each address meets in the kernel, read at one moment: no class changed meanwhile."""
         for _ in range(_TRIES):
             classes = self._classes()
-            elements = dict(_ELEMENT.findall(self._show(["nft", "list", "ruleset"])))
+            elements = dict(_ELEMENT.findall(self._show(_MAP)))
             if self._classes() == classes:
                 return {address: classes.get(target, "no class") for address, target in elements.items()}
         raise RuntimeError("the classes never stopped changing")
