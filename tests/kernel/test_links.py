@@ -189,6 +189,64 @@ def test_a_bridge_and_its_port_are_not_both_shaped(make_node: Callable[[str], No
     assert ("uplinks-stacked", "br0") in codes(report)
 
 
+@pytest.mark.kernel("bridge", "macvlan")
+def test_the_port_of_a_bridge_that_leads_out_is_shaped_and_found_again(
+    make_node: Callable[[str], Node],
+) -> None:
+    """Ports of workloads (veth) beside it change nothing; with a second way out the bridge itself is shaped."""
+    node = make_node(
+        PAIR
+        + "link add link up0 out0 type macvlan mode passthru\nlink add br0 type bridge\nlink set br0 up\n"
+        "link add pod0 type veth peer name eth9\nlink set pod0 master br0\n"
+        "link set out0 up\naddr add 198.18.2.2/24 dev br0\nroute add default via 198.18.2.1"
+    )
+    assert names(node.read()) == ["br0"]
+    node.ip("link set out0 master br0")
+    assert names(node.read()) == ["out0"]
+    assert ("uplink-serves-another", "out0") in codes(node.read())
+    node.ip("link add link up1 out1 type macvlan mode passthru\nlink set out1 master br0")
+    assert names(node.read()) == ["br0"]
+    node.ip("link del out0")
+    assert names(node.read()) == ["out1"]
+
+
+@pytest.mark.kernel("macvlan")
+def test_two_parts_of_one_nic_are_one_place(make_node: Callable[[str], Node]) -> None:
+    node = make_node(
+        PAIR
+        + "link add link up0 a0 type macvlan mode bridge\nlink add link up0 b0 type macvlan mode bridge\n"
+        "link set a0 up\nlink set b0 up\naddr add 198.18.2.2/24 dev a0\naddr add fd00:79::2/64 dev b0 nodad\n"
+        "route add default via 198.18.2.1"
+    )
+    assert names(node.read()) == ["a0"]
+    node.ip("route add ::/0 via fd00:79::1")
+    assert names(node.read()) == ["up0"]
+    assert names(node.read(named("a0", "b0"))) == ["a0", "b0"]
+
+
+@pytest.mark.kernel("vxlan")
+def test_what_a_tunnel_leaves_by_is_shaped(make_node: Callable[[str], Node]) -> None:
+    node = make_node(
+        PAIR + "link add vx0 type vxlan id 7 remote 198.18.1.1 dstport 4789 dev up1\nlink set vx0 up\n"
+        "addr add 198.18.2.2/24 dev vx0\nroute add default via 198.18.2.1"
+    )
+    assert names(node.read()) == ["up1"]
+    assert ("uplink-serves-another", "up1") in codes(node.read())
+    node.ip(
+        "link del vx0\nlink add vx0 type vxlan id 7 remote 198.18.1.1 dstport 4789\nlink set vx0 up\n"
+        "addr add 198.18.2.2/24 dev vx0\nroute add default via 198.18.2.1"
+    )
+    assert names(node.read()) == ["vx0"]
+    node.ip("route add default via 198.18.0.1 metric 900")
+    assert names(node.read()) == ["up0"]
+
+
+def test_the_other_end_of_a_veth_is_another_uplink(make_node: Callable[[str], Node]) -> None:
+    report = make_node(PAIR).read(named("up0", "far0"))
+    assert names(report) == ["up0", "far0"]
+    assert codes(report) == set()
+
+
 @pytest.mark.kernel("macvlan")
 def test_a_part_of_a_nic_and_the_nic_are_not_both_shaped(make_node: Callable[[str], Node]) -> None:
     node = make_node(PAIR + "link add link up0 part0 type macvlan mode bridge\nlink set part0 up")

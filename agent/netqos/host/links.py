@@ -12,23 +12,16 @@ import errno
 import fcntl
 import struct
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from netqos.host import rtwire
+from netqos.host.places import BUNDLES, carriers, places, stands_on
 from netqos.host.rtnetlink import Events, Requests
 from netqos.host.rtwire import Link
-from netqos.host.uplinks import (
-    BUNDLES,
-    Candidate,
-    Selection,
-    carriers,
-    default_devices,
-    select,
-)
+from netqos.host.uplinks import Candidate, Selection, default_devices, select
 from netqos.model.health import Finding, error
-from netqos.model.inputs import NO_LIMITS, UplinkFacts
-from netqos.model.levels import PerDirection
+from netqos.model.inputs import UplinkFacts
 from netqos.settings.values import ConfiguredUplink
 
 RECHECK_S = 30.0
@@ -149,24 +142,33 @@ class Links:
         return kind not in _ADDRESSES
 
     def _select(self, configured: Configured) -> Selection:
-        wanted, missing = self._wanted(configured)
-        known = self._with_neighbours(link for link, _ in wanted)
-        candidates = [self._candidate(link, own, known) for link, own in wanted]
-        self._seen = _Seen(devices=frozenset(known), is_lacking=bool(missing) or not wanted)
+        if configured is None:
+            return self._select_routed()
+        asked = [(one, self._requests.link(name=one.name)) for one in configured]
+        present = [(one, link) for one, link in asked if link is not None]
+        missing = [(one.name, one.bandwidth) for one, link in asked if link is None]
+        known = self._with_neighbours(link for _, link in present)
+        self._seen = _Seen(devices=frozenset(known), is_lacking=bool(missing) or not present)
+        candidates = [
+            replace(self._candidate(link, known), configured=one.bandwidth) for one, link in present
+        ]
         return select(candidates, missing)
 
-    def _wanted(
-        self, configured: Configured
-    ) -> tuple[list[tuple[Link, PerDirection[int | None]]], list[tuple[str, PerDirection[int | None]]]]:
-        """Links with their configured totals, and the configured names without a link."""
-        if configured is None:
-            found = [self._requests.link(index=index) for index in self._default_devices()]
-            return [(link, NO_LIMITS) for link in found if link is not None], []
-        asked = [(one, self._requests.link(name=one.name)) for one in configured]
-        present = [(link, one.bandwidth) for one, link in asked if link is not None]
-        return present, [(one.name, one.bandwidth) for one, link in asked if link is None]
+    def _select_routed(self) -> Selection:
+        """Where the packets of the default routes leave."""
+        routed, beyond = (
+            [link for link in map(self._link, devices) if link is not None]
+            for devices in self._default_devices()
+        )
+        known = self._with_neighbours((*routed, *beyond))
+        found = places(routed, beyond, known)
+        self._seen = _Seen(devices=frozenset(known), is_lacking=not found)
+        return select([replace(self._candidate(one.link, known), serves=one.serves) for one in found], [])
 
-    def _default_devices(self) -> tuple[int, ...]:
+    def _link(self, index: int) -> Link | None:
+        return self._requests.link(index=index)
+
+    def _default_devices(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
         routes = [
             route
             if route.devices
@@ -180,27 +182,22 @@ class Links:
         return default_devices(route for route in routes if route.devices)
 
     def _with_neighbours(self, links: Iterable[Link]) -> dict[int, Link]:
-        """The links, what they stand on, and the members of bonds among all of these; by index."""
+        """The links, what they stand on, the bonds that they belong to, and the members of bonds and bridges."""
         known = {link.index: link for link in links}
         front = list(known.values())
         for _ in range(_DEEPEST):
-            below = [self._requests.link(index=link.lower) for link in front if link.lower]
-            members = [
-                member
-                for link in front
-                if link.kind in BUNDLES
-                for member in self._requests.members(link.index)
-            ]
-            front = [link for link in (*below, *members) if link is not None and link.index not in known]
+            needed = {stands_on(link) for link in front}
+            needed |= {link.master for link in front if link.slave_kind in BUNDLES}
+            found = [self._link(index) for index in needed - known.keys() - {0}]
+            masters = [link.index for link in front if link.kind in BUNDLES or link.kind == "bridge"]
+            members = [member for index in masters for member in self._requests.members(index)]
+            front = [link for link in (*found, *members) if link is not None and link.index not in known]
             known |= {link.index: link for link in front}
         return known
 
-    def _candidate(
-        self, link: Link, configured: PerDirection[int | None], known: Mapping[int, Link]
-    ) -> Candidate:
+    def _candidate(self, link: Link, known: Mapping[int, Link]) -> Candidate:
         return Candidate(
             link=link,
-            configured=configured,
             speed_mbit=ethtool_speed(self._requests.fileno(), link.name),
             carriers=carriers(link, known),
             members=tuple(other for other in known.values() if other.master == link.index),

@@ -23,6 +23,7 @@ TABLE_MAIN = 254
 
 _RTN_UNICAST = 1
 _RTNH_F_DEAD = 1
+_IFLA_VXLAN_LINK = 3
 _NESTED = 0x8000
 _HEADER = struct.Struct("=IHHII")
 _ATTRIBUTE = struct.Struct("=HH")
@@ -135,9 +136,17 @@ def decode_link(payload: memoryview) -> Link:
         kind=text(info.get(1)),
         slave_kind=text(info.get(4)),
         master=number(found.get(10)),
-        lower=0 if is_elsewhere or number(found.get(5)) == index else number(found.get(5)),
+        lower=0 if is_elsewhere else _lower(index, found, info),
         mac=bytes(found.get(1, b"")).hex(":"),
     )
+
+
+def _lower(index: int, found: Attributes, info: Attributes) -> int:
+    """By IFLA_LINK, which names the device itself where there is none; a VXLAN says it among its own options."""
+    lower = number(found.get(5))
+    if text(info.get(1)) == "vxlan" and 2 in info:
+        lower = number(decode_attributes(info[2]).get(_IFLA_VXLAN_LINK))
+    return 0 if lower == index else lower
 
 
 def is_default_route(payload: memoryview) -> bool:

@@ -1,47 +1,28 @@
 """Which devices are the uplinks, and what people must know of them. Pure: facts of the kernel in, uplinks out.
 
-Configured names win. Without them it is every device of the default routes, of each family those with the lowest
-metric; without any default route there is no uplink, and nothing is guessed (contract 1.5). Traffic is shaped in one
-place only: of two uplinks of which one carries the other, the one named first stays. What the facts show by
-themselves (missing, down, none at all) the engine tells; here is said what only the kernel's details show.
+Configured names win. Without them it is where the packets of the default routes leave (`netqos.host.places`), of each
+family those with the lowest metric; without any default route there is no uplink, and nothing is guessed (contract
+1.5). Traffic is shaped in one place only: of two named uplinks of which one carries the other, the one named first
+stays. What the facts show by themselves (missing, down, none at all) the engine tells; here is said what only the
+kernel's details show.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
+from netqos.host.places import BUNDLES, PARTS_OF_A_NIC, TUNNELS
 from netqos.host.rtwire import IFF_LOOPBACK, DefaultRoute, Link
 from netqos.model.health import Finding, error, info, warning
 from netqos.model.ids import IfName
 from netqos.model.inputs import NO_LIMITS, UplinkFacts
 from netqos.model.levels import PerDirection
 
-BUNDLES = frozenset({"bond", "team"})
-
 NOMINAL_SPEED = frozenset({"veth", "tun", "bridge"})
 """Kinds whose driver reports a constant (veth: 10000, tun: 10, a bridge: its fastest port), not what they can do."""
 
-_TUNNELS = frozenset(
-    {
-        "wireguard",
-        "tun",
-        "ipip",
-        "sit",
-        "gre",
-        "gretap",
-        "ip6gre",
-        "ip6gretap",
-        "ip6tnl",
-        "vti",
-        "vti6",
-        "xfrm",
-    }
-    | {"vxlan", "geneve"}
-)
-_PARTS_OF_A_NIC = frozenset({"vlan", "macvlan", "ipvlan"})
 _UNKNOWN_MBIT = frozenset({-1, 0, 65535, 4294967295})
-_DEEPEST = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,8 +30,9 @@ class Candidate:
     """A link that may become an uplink, with all that was read of it.
 
     `speed_mbit` is what the driver reports, None where it reports nothing. `carriers` are the indexes of the links
-    below it. `members` are those of a bond or team. `sysfs` is the (index, MAC) that /sys tells of this name, None
-    where it knows no such name.
+    below it. `members` are those of a bond or team. `serves` are the devices of default routes whose packets leave by
+    it; none for one that was named. `sysfs` is the (index, MAC) that /sys tells of this name, None where it knows no
+    such name.
     """
 
     link: Link
@@ -58,6 +40,7 @@ class Candidate:
     speed_mbit: int | None = None
     carriers: tuple[int, ...] = ()
     members: tuple[Link, ...] = ()
+    serves: tuple[Link, ...] = ()
     sysfs: tuple[int, str] | None = None
 
 
@@ -69,32 +52,22 @@ class Selection:
     findings: tuple[Finding, ...] = ()
 
 
-def default_devices(routes: Iterable[DefaultRoute]) -> tuple[int, ...]:
-    """The devices of each family's default routes with the lowest metric, without repetition, IPv4's first.
+def default_devices(routes: Iterable[DefaultRoute]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The devices of each family's default routes with the lowest metric, and those of the others, nearest first.
 
-    Metrics of different families say nothing of each other, so each family has its own lowest.
+    Without repetition, IPv4's first. Metrics of different families say nothing of each other, so each family has its
+    own lowest.
     """
     listed = tuple(routes)
     found: list[int] = []
+    others: list[tuple[int, int]] = []
     for family in sorted({route.family for route in listed}):
         ours = [route for route in listed if route.family == family]
         lowest = min(route.metric for route in ours)
         found += [device for route in ours if route.metric == lowest for device in route.devices]
-    return tuple(dict.fromkeys(found))
-
-
-def carriers(link: Link, known: Mapping[int, Link]) -> tuple[int, ...]:
-    """The indexes of the links that carry its traffic: below a VLAN its device, below a bond or bridge its members."""
-    found: list[int] = []
-    front = [link.index]
-    for _ in range(_DEEPEST):
-        below = [known[index].lower for index in front if index in known and known[index].lower]
-        below += [other.index for other in known.values() if other.master in front]
-        front = [index for index in dict.fromkeys(below) if index not in found and index != link.index]
-        if not front:
-            break
-        found += front
-    return tuple(found)
+        others += [(one.metric, device) for one in ours if one.metric > lowest for device in one.devices]
+    first = dict.fromkeys(found)
+    return tuple(first), tuple(dict.fromkeys(device for _, device in sorted(others) if device not in first))
 
 
 def select(
@@ -102,7 +75,7 @@ def select(
 ) -> Selection:
     """Uplinks and findings of the links found and of the configured names that are not there."""
     kept, findings = _one_place_each(tuple(candidates))
-    facts = [_facts(one) for one in kept]
+    facts = [_facts(one, _beside(one, kept)) for one in kept]
     for one in kept:
         findings += _findings(one)
     for name, configured in missing:
@@ -130,7 +103,17 @@ def _share_traffic(one: Candidate, other: Candidate) -> bool:
     return a == b or a in other.carriers or b in one.carriers
 
 
-def _facts(one: Candidate) -> UplinkFacts:
+def _beside(one: Candidate, others: Iterable[Candidate]) -> Candidate | None:
+    """Another uplink on the same device below, whose speed is for both together."""
+    return next(
+        (other for other in others if other is not one and set(one.carriers) & set(other.carriers)), None
+    )
+
+
+def _facts(one: Candidate, beside: Candidate | None) -> UplinkFacts:
+    if beside is not None:
+        shared = f"its link is also that of {beside.link.name}, and its speed is for both together"
+        return replace(_facts(one, None), speed_bps=None, why_no_speed=shared)
     return UplinkFacts(
         name=IfName(one.link.name),
         index=one.link.index,
@@ -169,6 +152,13 @@ def _findings(one: Candidate) -> list[Finding]:
 
 def _kind(one: Candidate) -> Finding | None:
     link = one.link
+    instead = [served.name for served in one.serves if served.index != link.index]
+    if instead:
+        return info(
+            "uplink-serves-another",
+            link.name,
+            f"the default route is by {', '.join(instead)}, whose packets leave here: they are shaped here, once",
+        )
     if link.kind in BUNDLES:
         members = ", ".join(member.name for member in one.members) or "none"
         return info("uplink-is-bond", link.name, f"shaped as a whole, here; its members ({members}) are not")
@@ -186,14 +176,14 @@ def _kind(one: Candidate) -> Finding | None:
             "frames that only pass from port to port are not shaped here",
             hint="name the bridge's port to the outside in node.uplinks",
         )
-    if link.kind in _TUNNELS:
+    if link.kind in TUNNELS:
         return warning(
             "uplink-is-tunnel",
             link.name,
             f"a {link.kind} device: its packets leave by another device, in another form",
             hint="name the device that carries the tunnel in node.uplinks, if that is what is short",
         )
-    if link.kind in _PARTS_OF_A_NIC:
+    if link.kind in PARTS_OF_A_NIC:
         return info(
             "uplink-shares-nic",
             link.name,

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Iterable
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from netqos.host.places import carriers
 from netqos.host.rtwire import IFF_LOOPBACK, IFF_LOWER_UP, IFF_UP, DefaultRoute, Link
-from netqos.host.uplinks import Candidate, Selection, carriers, default_devices, select
+from netqos.host.uplinks import Candidate, Selection, default_devices, select
 from netqos.model.ids import IfName
 from netqos.model.inputs import NO_LIMITS, UplinkFacts
 from netqos.model.levels import PerDirection
@@ -72,17 +74,20 @@ def codes(selection: Selection) -> list[tuple[str, str]]:
 @pytest.mark.parametrize(
     ("routes", "expected"),
     [
-        ([], ()),
-        ([route(V6, 1024, 3)], (3,)),
-        ([route(V4, 0, 2)], (2,)),
-        ([route(V4, 600, 5), route(V4, 100, 2)], (2,)),
-        ([route(V4, 100, 2, 3, 2)], (2, 3)),
-        ([route(V4, 100, 2), route(V6, 1024, 2)], (2,)),
-        ([route(V6, 100, 7), route(V4, 1024, 2)], (2, 7)),
-        ([route(V6, 1024, 7), route(V6, 1024, 4), route(V6, 2048, 5)], (7, 4)),
+        ([], ((), ())),
+        ([route(V6, 1024, 3)], ((3,), ())),
+        ([route(V4, 0, 2)], ((2,), ())),
+        ([route(V4, 600, 5), route(V4, 100, 2)], ((2,), (5,))),
+        ([route(V4, 100, 2, 3, 2)], ((2, 3), ())),
+        ([route(V4, 100, 2), route(V6, 1024, 2)], ((2,), ())),
+        ([route(V6, 100, 7), route(V4, 1024, 2)], ((2, 7), ())),
+        ([route(V6, 1024, 7), route(V6, 1024, 4), route(V6, 2048, 5)], ((7, 4), (5,))),
+        ([route(V4, 100, 7), route(V4, 900, 4), route(V6, 5, 9), route(V6, 300, 5)], ((7, 9), (5, 4))),
     ],
 )
-def test_the_devices_of_the_default_routes(routes: list[DefaultRoute], expected: tuple[int, ...]) -> None:
+def test_the_devices_of_the_default_routes(
+    routes: list[DefaultRoute], expected: tuple[tuple[int, ...], tuple[int, ...]]
+) -> None:
     assert default_devices(routes) == expected
 
 
@@ -92,8 +97,8 @@ def test_the_devices_of_the_default_routes(routes: list[DefaultRoute], expected:
 )
 def test_the_order_of_the_routes_does_not_matter(routes: list[DefaultRoute], random: object) -> None:
     shuffled = sorted(routes, key=lambda _: random.random())  # type: ignore[attr-defined]  # Hypothesis' own Random
-    assert set(default_devices(shuffled)) == set(default_devices(routes))
-    assert bool(default_devices(routes)) == bool(routes)
+    assert list(map(set, default_devices(shuffled))) == list(map(set, default_devices(routes)))
+    assert bool(default_devices(routes)[0]) == bool(routes)
 
 
 def test_a_plain_uplink_is_taken_as_it_is() -> None:
@@ -206,6 +211,23 @@ def test_vlans_of_one_nic_do_not_carry_each_other() -> None:
     selection = select([candidate(vlan, nic) for vlan in vlans], [])
     assert names(selection) == ["eth0.1", "eth0.2"]
     assert codes(selection) == [("uplink-shares-nic", "eth0.1"), ("uplink-shares-nic", "eth0.2")]
+
+
+def test_the_speed_of_one_link_is_not_counted_for_two_vlans() -> None:
+    """Case D5: they share the node's total, or each needs its own."""
+    nic = link("eth0", 2)
+    vlans = [link(f"eth0.{number}", 20 + number, kind="vlan", lower=2) for number in (1, 2)]
+    selection = select([candidate(vlan, nic) for vlan in vlans], [])
+    assert [(one.speed_bps, one.why_no_speed) for one in selection.uplinks] == [
+        (None, "its link is also that of eth0.2, and its speed is for both together"),
+        (None, "its link is also that of eth0.1, and its speed is for both together"),
+    ]
+
+
+def test_a_place_that_serves_another_device_says_so() -> None:
+    port = replace(candidate(PORT), serves=(BRIDGE,))
+    assert codes(select([port], [])) == [("uplink-serves-another", "eth5")]
+    assert codes(select([replace(port, serves=(PORT,))], [])) == []
 
 
 @pytest.mark.parametrize(
