@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from netqos.host.neighbours import POD_KINDS, Device, Neighbourhood
+from netqos.host.neighbours import OURS, POD_KINDS, Device, Neighbourhood
 from netqos.host.tcwire import Qdisc
 from netqos.model.health import Finding, info
 from netqos.model.inputs import Held, HeldLimits
@@ -17,7 +17,6 @@ from netqos.model.levels import PerDirection
 from netqos.model.quantities import format_bandwidth
 
 THROTTLE_MAP = "cilium_throttle"
-_OURS = (0x4E51, 0x4E52)
 _SHOWN = 3
 
 
@@ -41,7 +40,7 @@ def findings(seen: Neighbourhood, held: HeldLimits) -> tuple[Finding, ...]:
 
 def is_limiter(qdisc: Qdisc | None) -> bool:
     """Whether a root is a token bucket of somebody."""
-    return qdisc is not None and qdisc.kind == "tbf" and qdisc.handle >> 16 not in _OURS
+    return qdisc is not None and qdisc.kind == "tbf" and qdisc.handle >> 16 not in OURS
 
 
 def _to_pod(device: Device) -> Held:

@@ -12,7 +12,7 @@ import socket
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from netqos.host import bpf, rtwire, tcwire
+from netqos.host import bpf, tcwire
 from netqos.host.bpf import Program
 from netqos.host.rtnetlink import Requests
 from netqos.host.tcwire import Filter, Flowtable, Qdisc
@@ -21,6 +21,9 @@ RECHECK_S = 10.0
 
 POD_KINDS = frozenset({"veth", "netkit"})
 """The kinds of links behind which pods are."""
+
+OURS = frozenset({0x4E51, 0x4E52})
+"""The majors of our own trees (contract 7)."""
 
 _NETFILTER = 12
 _HOOK_KINDS = frozenset({"clsact", "ingress"})
@@ -94,8 +97,9 @@ class Neighbours:
     def _look(self) -> Neighbourhood:
         qdiscs: dict[int, list[Qdisc]] = {}
         for payload in self._requests.dump(tcwire.RTM_GETQDISC, tcwire.qdiscs_request()):
-            one = tcwire.decode_qdisc(payload)
-            qdiscs.setdefault(one.device, []).append(one)
+            if not tcwire.is_queue_of(payload, OURS):
+                one = tcwire.decode_qdisc(payload)
+                qdiscs.setdefault(one.device, []).append(one)
         devices = {}
         for payload in self._requests.links():
             device = self._device(payload, qdiscs)
@@ -111,16 +115,15 @@ class Neighbours:
         )
 
     def _device(self, payload: memoryview, qdiscs: Mapping[int, list[Qdisc]]) -> Device:
-        link = rtwire.decode_link(payload)
+        link = tcwire.decode_link(payload)
         own = tuple(qdiscs.get(link.index, ()))
-        _index, xdp = tcwire.decode_xdp(payload)
         return Device(
             index=link.index,
             name=link.name,
             kind=link.kind,
             qdiscs=own,
             hooked=(*self._hooked(link.index, own), *_by_tcx(link.index)),
-            xdp=xdp,
+            xdp=link.xdp,
         )
 
     def _hooked(self, device: int, qdiscs: Iterable[Qdisc]) -> Iterator[Hooked]:

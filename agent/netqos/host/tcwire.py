@@ -27,6 +27,7 @@ _RATE_AT = 8  # in struct tc_ratespec, which tc_tbf_qopt begins with
 _ACTIONS = {"u32": 7, "matchall": 2, "flower": 3, "basic": 3, "bpf": 1, "fw": 4}
 _TARGET_AT = 24  # behind tc_gen and eaction in struct tc_mirred
 _OFFLOAD = 1
+_NOTHING = memoryview(b"")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +39,16 @@ class Qdisc:
     handle: int
     parent: int
     rate_bps: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Link:
+    """A link. `kind` is empty for hardware; `xdp` is the id of its XDP program, 0 without."""
+
+    index: int
+    name: str
+    kind: str
+    xdp: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +94,12 @@ def neighbours_request(family: int) -> bytes:
     return _NDMSG.pack(family, 0, 0, 0, 0)
 
 
+def is_queue_of(payload: memoryview, majors: frozenset[int]) -> bool:
+    """Whether a qdisc stands in a class of a tree with one of these majors; cheap, for dumps of thousands."""
+    parent = _TCMSG.unpack_from(payload)[3]
+    return parent != ROOT and parent >> 16 in majors
+
+
 def decode_qdisc(payload: memoryview) -> Qdisc:
     """A qdisc."""
     _family, device, handle, parent, _info = _TCMSG.unpack_from(payload)
@@ -95,7 +112,7 @@ def decode_qdisc(payload: memoryview) -> Qdisc:
 def decode_filter(payload: memoryview) -> Filter | None:
     """A filter, None for an entry that only holds others together."""
     found = decode_attributes(payload[_TCMSG.size :])
-    kind, options = text(found.get(1)), decode_attributes(found.get(2, memoryview(b"")))
+    kind, options = text(found.get(1)), decode_attributes(found.get(2, _NOTHING))
     if kind == "bpf" and options:
         name, identity = text(options.get(7)), number(options.get(11))  # TCA_BPF_NAME, TCA_BPF_ID
         return Filter(
@@ -105,12 +122,14 @@ def decode_filter(payload: memoryview) -> Filter | None:
     return Filter(kind=kind, target=_target(kind, options)) if options and is_filter else None
 
 
-def decode_xdp(payload: memoryview) -> tuple[int, int]:
-    """(device, id of its XDP program or 0) of an RTM_NEWLINK."""
-    _family, _type, device, _flags, _change = _LINK.unpack_from(payload)
-    xdp = decode_attributes(decode_attributes(payload[_LINK.size :]).get(43, memoryview(b"")))  # IFLA_XDP
+def decode_link(payload: memoryview) -> Link:
+    """A link."""
+    _family, _type, index, _flags, _change = _LINK.unpack_from(payload)
+    found = decode_attributes(payload[_LINK.size :])
+    info, xdp = (decode_attributes(found.get(one, _NOTHING)) for one in (18, 43))  # IFLA_LINKINFO, IFLA_XDP
     is_attached = 2 in xdp and bytes(xdp[2]) != b"\0"  # IFLA_XDP_ATTACHED
-    return device, (number(xdp.get(4)) or 1) if is_attached else 0
+    program = (number(xdp.get(4)) or 1) if is_attached else 0
+    return Link(index=index, name=text(found.get(3)), kind=text(info.get(1)), xdp=program)
 
 
 def decode_neighbour(payload: memoryview) -> Neighbour | None:
@@ -129,18 +148,18 @@ def decode_flowtable(payload: memoryview) -> Flowtable:
     """A flowtable; `name` is as nft writes it, with family and table."""
     families = {1: "inet", 2: "ip", 10: "ip6"}
     found = decode_attributes(payload[4:])
-    hook = decode_attributes(found.get(3, memoryview(b"")))
+    hook = decode_attributes(found.get(3, _NOTHING))
     flags = int(struct.unpack(">I", found[7])[0]) if 7 in found else 0
     return Flowtable(
         name=f"{families.get(payload[0], payload[0])} {text(found.get(1))} {text(found.get(2))}",
-        devices=tuple(_texts(hook.get(3, memoryview(b"")))),
+        devices=tuple(_texts(hook.get(3, _NOTHING))),
         is_offloaded=bool(flags & _OFFLOAD),
     )
 
 
 def _tbf_rate(found: Attributes) -> int:
     """Bits per second; the 64-bit rate is there where the 32-bit one is saturated."""
-    options = decode_attributes(found.get(2, memoryview(b"")))
+    options = decode_attributes(found.get(2, _NOTHING))
     if 4 in options:
         return int(struct.unpack("=Q", options[4])[0]) * 8
     return number(options[1][_RATE_AT:]) * 8 if 1 in options else 0
@@ -148,12 +167,12 @@ def _tbf_rate(found: Attributes) -> int:
 
 def _target(kind: str, options: Attributes) -> int:
     """Where the first action of a filter sends packets, 0 for another action or none."""
-    actions = decode_attributes(options.get(_ACTIONS.get(kind, 0), memoryview(b"")))
+    actions = decode_attributes(options.get(_ACTIONS.get(kind, 0), _NOTHING))
     for _order, raw in sorted(actions.items()):
         action = decode_attributes(raw)
         if text(action.get(1)) != "mirred":
             continue
-        parms = decode_attributes(action.get(2, memoryview(b""))).get(2)
+        parms = decode_attributes(action.get(2, _NOTHING)).get(2)
         return number(parms[_TARGET_AT:]) if parms is not None else 0
     return 0
 

@@ -1,4 +1,4 @@
-"""fq keeps the departure times that an egress program sets: such a root is somebody's, whatever hook the program has."""
+"""fq keeps departure times that an egress program sets: such a root is somebody's, whatever hook that is on."""
 
 from __future__ import annotations
 
