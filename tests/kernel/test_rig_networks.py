@@ -23,7 +23,6 @@ ADDRESSES_OUT = {
     "vxlan-masquerade": 4,
     "vxlan-ipv6": 2,
     "services": 6,
-    "ipv4": 1,
     "ipv6": 1,
     "addresses": 6,
     "second-interface": 4,
