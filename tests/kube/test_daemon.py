@@ -13,6 +13,7 @@ import pytest
 
 from netqos.testing.daemon import Daemon
 from netqos.testing.faultproxy import FaultProxy
+from netqos.testing.faultreplies import status
 from netqos.testing.netns import Rig
 from netqos.testing.relay import Relay
 from tests.apiserver.fixtures import MakeProxy
@@ -172,6 +173,15 @@ def test_a_rejected_annotation_is_told_once_and_touches_no_other(node: Node, kub
     eventually(lambda: "ceil 13Mbit" in node.classes())
     time.sleep(1)
     assert len(kube.api.get(path)["items"]) == 2
+
+
+def test_an_event_that_the_server_did_not_take_comes_later(node: Node, kube: Kube) -> None:
+    node.proxy.answer(status(503), method="POST", times=2)
+    kube.create_pod("bad", ips=["10.88.0.12"], annotations={EGRESS: "12Mbps"})
+    node.daemon.start()
+    path = f"{EVENTS}/{kube.namespace}/events"
+    eventually(lambda: len(kube.api.get(path)["items"]) == 1)
+    assert [one.status for one in node.proxy.requests if one.method == "POST"] == [503, 503, 201]
 
 
 def test_a_single_pass_takes_what_the_server_says(node: Node, kube: Kube) -> None:

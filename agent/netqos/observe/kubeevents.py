@@ -1,7 +1,8 @@
 """Tells the cluster of rejected annotations: one Event for each and pod, and at most a few a minute.
 
-It never blocks who calls it: what cannot be sent is dropped, and what was seen once is not sent again. The Event's name
-follows from its content, so that a restart does not repeat it (the server answers 409 then, which is as good as sent).
+It never blocks who calls it, and what was seen once is not sent again. What nobody answers to is sent until somebody
+does, what the server refuses is dropped. The Event's name follows from its content, so that neither a restart nor an
+answer that was lost repeats it (the server answers 409 then, which is as good as sent).
 """
 
 from __future__ import annotations
@@ -26,6 +27,12 @@ MOST_WAITING = 200
 MOST_REMEMBERED = 5_000
 BURST, EVERY_S = 20, 3.0
 """As many at once, and one more each so many seconds."""
+
+RETRY_S, LONGEST_RETRY_S = 1.0, 60.0
+"""The first wait before the same is sent again, doubling to the longest."""
+
+MOST_TRIES = 8
+"""For a server that answers that it is in trouble: one message must not keep the others for ever."""
 
 _MERGE = "application/merge-patch+json"
 _JSON = "application/json"
@@ -70,7 +77,9 @@ class Bucket:
 class Reporter:
     """A thread that sends what it was given, a few at a time."""
 
-    def __init__(self, node: str, post: Post, clock: Clock, *, log: Callable[..., None]) -> None:
+    def __init__(
+        self, node: str, post: Post, clock: Clock, *, log: Callable[..., None], retry_s: float = RETRY_S
+    ) -> None:
         """`log(event, **key_values)` is told once of each kind of failure."""
         self._node = node
         self._post = post
@@ -82,6 +91,7 @@ class Reporter:
         self._status: _Message | None = None
         self._status_text = ""
         self._bucket = Bucket()
+        self._retry_s = retry_s
         self._failures: set[str] = set()
         self._news = threading.Event()
         self._stopped = threading.Event()
@@ -141,7 +151,7 @@ class Reporter:
                     wait_s = self._bucket.wait_s(self._clock.monotonic())
                 if self._stopped.is_set():
                     return
-                self._send(message)
+                self._deliver(message)
 
     def _pending(self) -> Iterable[_Message]:
         while self._waiting or self._status is not None:
@@ -151,16 +161,28 @@ class Reporter:
             elif self._waiting:
                 yield self._waiting.popleft()
 
-    def _send(self, message: _Message) -> None:
+    def _deliver(self, message: _Message) -> None:
+        """Send it until it is dealt with."""
+        wait_s, refused = self._retry_s, 0
+        while (code := self._send(message)) is not None:
+            refused += code != 0
+            if refused >= MOST_TRIES or self._stopped.wait(wait_s):
+                return
+            wait_s = min(2 * wait_s, LONGEST_RETRY_S)
+
+    def _send(self, message: _Message) -> int | None:
+        """None when there is no more to do; else the status with which it failed, 0 where nobody answered."""
         try:
             self._post(message.method, message.path, message.body, message.content_type)
         except Exception as problem:  # noqa: BLE001 - the border of a request: telling must not end what is told of
             failure = getattr(problem, "failure", None)
-            code = getattr(failure, "code", 0)
+            code = getattr(failure, "code", None)
             kind = f"{message.method} {code}"
             if code != 409 and kind not in self._failures:
                 self._failures.add(kind)
                 self._log("not_told", path=message.path, problem=str(problem))
+            return code if code in {0, 429} or (code or 0) >= 500 else None
+        return None
 
 
 def event_name(pod: PodView, finding: Finding) -> str:

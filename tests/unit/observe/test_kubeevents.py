@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,7 +13,7 @@ from netqos.model.composed import AppliedLimit, PodView
 from netqos.model.health import Finding, info, warning
 from netqos.model.ids import PodUid
 from netqos.model.levels import Level, PerDirection
-from netqos.observe.kubeevents import BURST, EVERY_S, Bucket, Reporter, event, event_name
+from netqos.observe.kubeevents import BURST, EVERY_S, MOST_TRIES, Bucket, Reporter, event, event_name
 from netqos.observe.recorder import REASONS
 from netqos.testing.clock import FakeClock
 
@@ -53,11 +54,15 @@ class Posted:
         self.logged.append(event)
 
     def wait(self, count: int) -> None:
+        self.wait_for(lambda: len(self.sent) >= count)
+        assert len(self.sent) == count
+
+    def wait_for(self, check: Callable[[], bool]) -> None:
         end_s = time.monotonic() + 5
-        while len(self.sent) < count and time.monotonic() < end_s:
+        while not check():
+            assert time.monotonic() < end_s
             self.news.wait(0.1)
             self.news.clear()
-        assert len(self.sent) == count
 
 
 def rejected(message: str = "no quantity") -> Finding:
@@ -89,15 +94,48 @@ def test_workloads_have_no_events() -> None:
     assert list(reporter._pending()) == []
 
 
-@pytest.mark.parametrize(("code", "logged"), [(409, []), (403, ["not_told"])])
-def test_a_failure_is_logged_once_and_a_repeated_event_is_none(code: int, logged: list[str]) -> None:
-    @dataclass
-    class Failure:
-        code: int
+@dataclass
+class Failure:
+    code: int
 
+
+def failed(code: int) -> Exception:
+    """An error as the connection raises it."""
     problem = Exception("no")
     problem.failure = Failure(code)  # type: ignore[attr-defined] # as the connection's error has it
-    posted = Posted(problem=problem)
+    return problem
+
+
+@pytest.mark.parametrize("code", [0, 429, 500, 503])
+def test_what_nobody_took_is_sent_again_in_order(code: int) -> None:
+    posted = Posted(problem=failed(code))
+    reporter = Reporter("n1", posted.post, FakeClock(), log=posted.log, retry_s=0.001)
+    reporter.start()
+    reporter.see((view(rejected("a"), rejected("b")),))
+    posted.wait_for(lambda: len(posted.sent) >= 3)
+    posted.problem = None
+    posted.wait_for(lambda: posted.sent[-1][2]["note"].startswith("b"))
+    reporter.stop()
+    reporter.join(5)
+    notes = [body["note"][0] for _, _, body in posted.sent]
+    assert notes == ["a"] * (len(notes) - 1) + ["b"]
+    assert posted.logged == ["not_told"]
+
+
+def test_a_server_in_trouble_keeps_no_other_message_for_ever() -> None:
+    posted = Posted(problem=failed(500))
+    reporter = Reporter("n1", posted.post, FakeClock(), log=posted.log, retry_s=0.0001)
+    reporter.start()
+    reporter.see((view(rejected("a"), rejected("b")),))
+    posted.wait(2 * MOST_TRIES)
+    reporter.stop()
+    reporter.join(5)
+    assert [body["note"][0] for _, _, body in posted.sent] == ["a"] * MOST_TRIES + ["b"] * MOST_TRIES
+
+
+@pytest.mark.parametrize(("code", "logged"), [(409, []), (403, ["not_told"])])
+def test_a_failure_is_logged_once_and_a_repeated_event_is_none(code: int, logged: list[str]) -> None:
+    posted = Posted(problem=failed(code))
     reporter = Reporter("n1", posted.post, FakeClock(), log=posted.log)
     reporter.start()
     reporter.see((view(rejected("a"), rejected("b")),))
