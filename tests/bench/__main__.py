@@ -26,6 +26,7 @@ from tests.bench.figures import Figure, markdown, table
 from tests.bench.guarantee import guarantee, onset, used
 from tests.bench.kubefaults import kube_outage, kube_quiet, kube_reconnects
 from tests.bench.kubelatency import kube_latency
+from tests.bench.kubeload import kube_load
 from tests.bench.latency import latency_flood, latency_l0
 from tests.bench.limits import limit_accuracy
 from tests.bench.linkstorm import link_storm
@@ -50,6 +51,7 @@ BENCHES: Mapping[str, Callable[[Options], list[Figure]]] = {
     "second-start": second_start,
     "kill9": kill9,
     "kube-latency": kube_latency,
+    "kube-load": kube_load,
     "kube-outage": kube_outage,
     "kube-reconnects": kube_reconnects,
     "kube-quiet": kube_quiet,

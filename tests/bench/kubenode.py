@@ -75,8 +75,8 @@ def cluster() -> Iterator[tuple[ApiServer, Kube]]:
 
 
 @contextmanager
-def following_node(pods: int) -> Iterator[KubeNode]:
-    """A node with so many pods of 10M each, all enforced."""
+def following_node(pods: int, *, more: Mapping[str, object] | None = None) -> Iterator[KubeNode]:
+    """A node with so many pods of 10M each, all enforced. `more` adds to the daemon's configuration."""
     with ExitStack() as stack:
         server, kube = stack.enter_context(cluster())
         rig = stack.enter_context(Rig(pods=("web",)))
@@ -86,7 +86,7 @@ def following_node(pods: int) -> Iterator[KubeNode]:
         kubeconfig = write_kubeconfig(
             rig.folder / "kubeconfig", proxy.url, proxy.ca_file, token=server.access.token
         )
-        daemon = Daemon(rig, _document(kube, kubeconfig))
+        daemon = Daemon(rig, {**_document(kube, kubeconfig), **(more or {})})
         node = KubeNode(kube=kube, rig=rig, proxy=proxy, daemon=daemon)
         kube.create_pods(pods, annotations={EGRESS: "10M"})
         daemon.start(timeout_s=60)
