@@ -94,6 +94,25 @@ def test_what_others_have_survives_switching_off_and_an_uplink_that_is_one_no_lo
     daemon.stop()
 
 
+def test_switching_to_another_backend_removes_what_was_ours_and_nothing_else(rig: Rig) -> None:
+    net_cls = rig.folder / "cgroup" / "net_cls"
+    net_cls.mkdir(parents=True)
+    (net_cls / "net_cls.classid").write_text("0\n")
+    more = {
+        "backendOptions": {"terway": {"folder": str(rig.folder / "qos")}},
+        "paths": {"cgroup": str(rig.folder / "cgroup")},
+    }
+    before = foreign.seen(rig)
+    daemon = Daemon(rig, document(rig, **more))
+    daemon.start()
+    assert lost(rig, before)
+    daemon.configure(document(rig, backends=["terway"], **more))
+    assert _eventually(lambda: not lost(rig, before))
+    others = {one for one in foreign.seen(rig) - before if "table inet netqos_meter" not in one}
+    assert others == set()
+    daemon.stop()
+
+
 def _eventually(check: Callable[[], bool], timeout_s: float = 5.0) -> bool:
     end_s = time.monotonic() + timeout_s
     while time.monotonic() < end_s:
