@@ -99,7 +99,9 @@ class Surroundings:
 
 
 def _is_of_hook(message: Message) -> bool:
-    """Whether a hook or a filter at its egress is made, changed or removed."""
+    """Whether a hook, a filter at its egress or an action is made, changed or removed."""
+    if message.type in {uapi.NEWACTION, uapi.DELACTION}:
+        return True
     if message.type not in {uapi.NEWQDISC, uapi.DELQDISC, uapi.NEWTFILTER, uapi.DELTFILTER}:
         return False
     return uapi.TCMSG.unpack_from(message.body)[3] in _HOOK_PLACES

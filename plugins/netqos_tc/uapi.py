@@ -54,6 +54,7 @@ TERMINAL: Final = 1
 U32_ACT: Final = 7
 
 NEWACTION: Final = 48
+DELACTION: Final = 49
 GETACTION: Final = 50
 ACT_TAB: Final = 1
 TCAMSG: Final = 4

@@ -138,6 +138,9 @@ RX_HARMS = {
         "action mirred egress redirect dev lo",
         ("redirect at the egress of {veth}",),
     ),
+    "way to the IFB led elsewhere": Harm(
+        "tc actions change action mirred egress redirect dev lo index 1313996802", ("redirect at the egress of .*",)
+    ),
     "ingress element deleted": Harm("nft delete element inet netqos rx4 {{ {pod} }}", _ELEMENTS),
     "ingress element of others": Harm(
         "nft add element inet netqos rx4 {{ 10.99.9.9 : 4e52:11f }}", _ELEMENTS
