@@ -139,7 +139,8 @@ RX_HARMS = {
         ("redirect at the egress of {veth}",),
     ),
     "way to the IFB led elsewhere": Harm(
-        "tc actions change action mirred egress redirect dev lo index 1313996802", ("redirect at the egress of .*",)
+        "tc actions change action mirred egress redirect dev lo index 1313996802",
+        ("redirect at the egress of .*",),
     ),
     "ingress element deleted": Harm("nft delete element inet netqos rx4 {{ {pod} }}", _ELEMENTS),
     "ingress element of others": Harm(
