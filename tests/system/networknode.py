@@ -31,7 +31,7 @@ MAJORS = {Direction.TX: "4e51", Direction.RX: "4e52"}
 LEVEL_MINORS = {Level.L0: "10", Level.L1: "11", Level.L2: "12"}
 UNKNOWN = "11f"
 LOCAL_BYTES = 4 * M
-BULK_BYTES = 1 * M
+BULK_BYTES = 400_000
 
 Document = dict[str, Any]
 
@@ -102,7 +102,7 @@ class Node:
         """As `sent`, once nothing is sent any more: a killed sender's kernel goes on for a moment."""
         before = self.sent(direction)
         for _ in range(20):
-            time.sleep(0.15)
+            time.sleep(0.06)
             after = self.sent(direction)
             if before == after:
                 return after
