@@ -35,10 +35,11 @@ def findings(seen: Neighbourhood, uplinks: Iterable[int]) -> tuple[Finding, ...]
 
 
 def egress_program(seen: Neighbourhood, uplink: int) -> str:
-    """The first program that others run on what leaves by an uplink, empty where there is none."""
+    """The name of the first program that others run on what leaves by an uplink, empty where there is none."""
     device = seen.devices.get(uplink)
     hooked = device.hooked if device is not None else ()
-    return next((_name(one, seen) for one in hooked if one.hook == "egress" and one.filter.program), "")
+    names = (_name(one, seen) for one in hooked if one.hook == "egress" and one.filter.program)
+    return next((name for name in names if not name.startswith(_OURS)), "")
 
 
 def _flowtable(one: Flowtable) -> Finding:
@@ -74,7 +75,9 @@ def _programs(devices: Iterable[Device], seen: Neighbourhood) -> Iterator[Findin
     for device in devices:
         for one in device.hooked:
             if one.filter.program and not _name(one, seen).startswith(_OURS):
-                found.setdefault((_name(one, seen), f"{one.by} {one.hook}"), []).append(device.name)
+                identity = f" ({one.filter.program_id})" if one.filter.program_id else ""
+                subject = _name(one, seen) + identity
+                found.setdefault((subject, f"{one.by} {one.hook}"), []).append(device.name)
     for (name, place), names in found.items():
         severe = Severity.WARNING if name.startswith(_REDIRECTORS) else Severity.INFO
         yield Finding(
@@ -100,8 +103,7 @@ def _xdp(devices: Iterable[Device]) -> Iterator[Finding]:
 
 def _name(one: Hooked, seen: Neighbourhood) -> str:
     program = seen.programs.get(one.filter.program_id)
-    name = program.name if program is not None and program.name else one.filter.program
-    return f"{name} ({one.filter.program_id})" if one.filter.program_id else name
+    return program.name if program is not None and program.name else one.filter.program
 
 
 def _some(names: Iterable[str]) -> str:

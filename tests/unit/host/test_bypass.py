@@ -79,7 +79,7 @@ def test_xdp() -> None:
 
 def test_the_program_on_an_uplinks_way_out() -> None:
     seen = Neighbourhood(devices={UP: device(UP, hooked("ingress", program=4), hooked("egress", program=5))})
-    assert bypass.egress_program(seen, UP) == "a program (5)"
+    assert bypass.egress_program(seen, UP) == "a program"
     assert bypass.egress_program(seen, VETH) == ""
 
 

@@ -45,14 +45,6 @@ def _cilium(host: Host) -> list[Check]:
 def _bandwidth_plugin(host: Host) -> list[Check]:
     for name in host.names("/etc/cni/net.d"):
         if '"bandwidth"' in (host.read(f"/etc/cni/net.d/{name}") or ""):
-            text = (
-                f"the CNI chain /etc/cni/net.d/{name} has the bandwidth plugin: its limits hold beside ours"
-            )
-            return [
-                warn(
-                    "other agents",
-                    text,
-                    "kubernetes.annotations: false leaves kubernetes.io/*-bandwidth to it",
-                )
-            ]
+            text = f"the CNI chain /etc/cni/net.d/{name} has the bandwidth plugin: pods that it limits are left to it"
+            return [ok("other agents", text)]
     return []
