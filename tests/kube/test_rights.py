@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from netqos.observe.kubeevents import STATUS_KEY
+from netqos.observe.kubereporter import STATUS_KEY
 from netqos.testing.daemon import Daemon
 from netqos.testing.faultproxy import FaultProxy
 from netqos.testing.faultreplies import gone

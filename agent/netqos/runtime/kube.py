@@ -20,7 +20,7 @@ from netqos.host.clock import Clock
 from netqos.model.composed import Composition
 from netqos.model.health import Finding, info, warning
 from netqos.model.inputs import Freshness, NodePolicy, PodFacts, SourceState
-from netqos.observe.kubeevents import Reporter
+from netqos.observe.kubereporter import Reporter
 from netqos.observe.kubestatus import STATUS_EVERY_S, status_text
 from netqos.observe.logs import get_logger
 from netqos.runtime.reconciler import World
@@ -152,17 +152,18 @@ class KubeSources:
         return parts if self._kubelet is None else {**parts, "kubelet": self._kubelet.state}
 
     def findings(self) -> tuple[Finding, ...]:
-        """What is wrong in the NodeSLO, and with the sources themselves."""
+        """What is wrong in the NodeSLO, with the sources themselves, and what may not be told."""
         slo = self._inputs.slo
         away = [_away(name, one) for name, one in self.states().items() if _is_away(one)]
         has_kind = not self._slo.state.detail or self._slo.state.freshness is not Freshness.FRESH
-        return (*(slo.findings if slo is not None else ()), *away, *(() if has_kind else (_NO_KIND,)))
+        of_slo = slo.findings if slo is not None else ()
+        return (*of_slo, *away, *(() if has_kind else (_NO_KIND,)), *self._reporter.findings())
 
     def report(self, composition: Composition) -> None:
         """Tell the cluster of rejected annotations, and where it is wanted of the node; returns at once."""
         self._reporter.see(composition.pods)
         now_s = self._clock.monotonic()
-        if self._publishes and now_s >= self._publish_at_s:
+        if self._publishes and composition.desired.complete and now_s >= self._publish_at_s:
             self._publish_at_s = now_s + STATUS_EVERY_S
             self._reporter.annotate(status_text(composition))
 
