@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -85,3 +86,10 @@ def test_all_problems_are_told_at_once() -> None:
     with pytest.raises(Rejected) as refused:
         read_slo(text, "slo.yaml")
     assert len(refused.value.problems) == 3
+
+
+@pytest.mark.parametrize("page", ["docs/kubernetes.md", "daemonset/README.md"])
+def test_what_the_documents_show_is_right(page: str) -> None:
+    text = (Path(__file__).parents[3] / page).read_text(encoding="utf-8")
+    (shown,) = [part.partition("```")[0] for part in text.split("```yaml\n") if "kind: NodeSLO" in part]
+    assert read_slo(shown, page)
