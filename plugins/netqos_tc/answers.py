@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from netqos_tc import uapi
 from netqos_tc.netmsg import Message, attributes
@@ -35,14 +36,22 @@ class Counters:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Qdisc:
-    """A qdisc of any kind. `handle` 0: the kernel's own default; `parent` PARENT_ROOT: the root of its device."""
+    """A qdisc of any kind. `handle` 0: the kernel's own default; `parent` PARENT_ROOT: the root of its device.
+
+    `stats` are the counters as they came: of 1,000 nearly none are asked for.
+    """
 
     ifindex: int
     kind: str
     handle: int
     parent: int
     options: bytes
-    counters: Counters
+    stats: bytes = b""
+
+    @property
+    def counters(self) -> Counters:
+        """What it has sent, dropped and holds."""
+        return _counters(self.stats)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +62,12 @@ class HtbClass:
     minor: int
     spec: ClassSpec
     queue_handle: int
-    counters: Counters
+    stats: bytes = b""
+
+    @property
+    def counters(self) -> Counters:
+        """What it has sent, dropped and holds."""
+        return _counters(self.stats)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +98,7 @@ def read_qdisc(message: Message) -> Qdisc:
         handle=handle,
         parent=parent,
         options=bytes(parts.get(uapi.OPTIONS, b"")),
-        counters=_counters(parts),
+        stats=parts.get(uapi.STATS2, b""),
     )
 
 
@@ -96,7 +110,8 @@ def read_class(message: Message) -> HtbClass:
     if parent == PARENT_ROOT:
         parent = kind_on(ifindex).root
     spec = read_htb_options(parts[uapi.OPTIONS], parent=parent, minor=minor)
-    return HtbClass(ifindex=ifindex, minor=minor, spec=spec, queue_handle=queue, counters=_counters(parts))
+    stats = parts.get(uapi.STATS2, b"")
+    return HtbClass(ifindex=ifindex, minor=minor, spec=spec, queue_handle=queue, stats=stats)
 
 
 def is_our_class(message: Message) -> bool:
@@ -107,9 +122,14 @@ def is_our_class(message: Message) -> bool:
 
 def read_htb_options(options: bytes, *, parent: int, minor: int) -> ClassSpec:
     """The parameters of a class; `prio` and `quantum` only of leaves."""
+    return _read_htb_options(options, parent, is_inner=minor in INNER)
+
+
+@lru_cache(maxsize=4096)
+def _read_htb_options(options: bytes, parent: int, *, is_inner: bool) -> ClassSpec:
+    """Equal classes are one object: most leaves of a level are equal, and all are as they were a pass before."""
     parts = attributes(options)
     numbers = uapi.HTB_OPT.unpack_from(parts[uapi.HTB_PARMS])
-    is_inner = minor in INNER
     return ClassSpec(
         parent=parent,
         rate=_wide(parts, uapi.HTB_RATE64, numbers[5]),
@@ -133,8 +153,13 @@ def read_direct_packets(options: bytes) -> int:
 
 def read_queue(qdisc: Qdisc) -> LeafQueueSpec:
     """A leaf's queue; a kind that is not ours has the limit that its first number says."""
-    limit = struct.unpack_from("=I", qdisc.options)[0] if len(qdisc.options) >= 4 else 0
-    return LeafQueueSpec(kind=qdisc.kind, limit=limit)
+    return _read_queue(qdisc.kind, qdisc.options)
+
+
+@lru_cache(maxsize=4096)
+def _read_queue(kind: str, options: bytes) -> LeafQueueSpec:
+    limit = struct.unpack_from("=I", options)[0] if len(options) >= 4 else 0
+    return LeafQueueSpec(kind=kind, limit=limit)
 
 
 def read_filter(message: Message) -> FilterSpec | None:
@@ -194,10 +219,8 @@ def _wide(parts: Mapping[int, bytes], kind: int, narrow: int) -> int:
     return int(struct.unpack("=Q", parts[kind])[0]) if kind in parts else narrow
 
 
-def _counters(parts: Mapping[int, bytes]) -> Counters:
-    if uapi.STATS2 not in parts:
-        return Counters()
-    stats = attributes(parts[uapi.STATS2])
+def _counters(raw: bytes) -> Counters:
+    stats = attributes(raw)
     sent_bytes, sent_packets = (
         uapi.BASIC.unpack_from(stats[uapi.STATS_BASIC]) if uapi.STATS_BASIC in stats else (0, 0)
     )

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ipaddress
 import struct
+from functools import lru_cache
 from typing import Final
 
 from netqos_tc import netmsg
@@ -181,6 +182,7 @@ def _parts(message: Message) -> dict[int, bytes]:
     return dict(each_attribute(message.body, _GENMSG.size))
 
 
+@lru_cache(maxsize=4096)
 def _key(which: ElementMap, value: bytes) -> str | int:
     """An address as text, a cgroup as its number (host order)."""
     if which.depth is None:
@@ -188,6 +190,7 @@ def _key(which: ElementMap, value: bytes) -> str | int:
     return int(struct.unpack("=Q", value)[0])
 
 
+@lru_cache(maxsize=4096)
 def _comment(userdata: bytes) -> str:
     """The comment in a libnftnl user data area: type, length and value, one byte each for the first two."""
     offset = 0
