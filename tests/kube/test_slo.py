@@ -144,7 +144,7 @@ def test_a_server_that_is_away_and_one_without_the_kind(
     assert (code, "daemonset/crd" in err) == (1, True)
     server.kill()
     code, _, err = ctl.apply(FILE)
-    assert (code, "did not answer" in err) == (1, True)
+    assert (code, "could not be asked" in err) == (1, True)
 
 
 def test_no_kubeconfig_and_no_nodes(

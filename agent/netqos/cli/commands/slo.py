@@ -78,7 +78,7 @@ def _look(connection: Connection, selector: str) -> tuple[Sequence[str], Mapping
             hint = "install Koordinator, or where there is none: kubectl apply -f daemonset/crd"
             raise Problem("the API server knows no NodeSLO", hint=hint) from None
         hint = "nothing was written"
-        raise Problem(f"the API server did not answer as it should: {failure.detail}", hint=hint) from None
+        raise Problem(f"the API server could not be asked: {failure.detail}", hint=hint) from None
     if not nodes:
         raise Problem(
             f"no node matches {selector!r}", hint="kubectl get nodes --show-labels lists what there is"
