@@ -75,6 +75,7 @@ class Link:
     """A device of this namespace.
 
     `kind` is empty for hardware and loopback, `queue_length` in packets, `master` the device of which it is a part.
+    `filtered`: of a bridge, the versions of IP whose frames are asked to pass the IP hooks.
     """
 
     ifindex: int
@@ -86,6 +87,7 @@ class Link:
     is_loopback: bool = False
     queue_length: int = 0
     master: int = 0
+    filtered: frozenset[int] = frozenset()
 
 
 def read_qdisc(message: Message) -> Qdisc:
@@ -193,16 +195,19 @@ def read_link(message: Message) -> Link:
     """A device."""
     _family, _type, ifindex, flags, _change = uapi.IFINFO.unpack_from(message.body)
     parts = attributes(message.body, uapi.IFINFO.size)
+    info = attributes(parts.get(uapi.LINK_INFO, b""))
+    kind = _text(info.get(uapi.INFO_KIND, b""))
     return Link(
         ifindex=ifindex,
         name=_text(parts[uapi.IFNAME]),
         mtu=_number(parts.get(uapi.MTU)),
-        kind=_text(attributes(parts.get(uapi.LINK_INFO, b"")).get(uapi.INFO_KIND, b"")),
+        kind=kind,
         alias=_text(parts.get(uapi.ALIAS, b"")),
         is_up=bool(flags & uapi.UP),
         is_loopback=bool(flags & uapi.LOOPBACK),
         queue_length=_number(parts.get(uapi.QUEUE_LENGTH)),
         master=_number(parts.get(uapi.MASTER)),
+        filtered=_filtered(info) if kind == "bridge" else frozenset(),
     )
 
 
@@ -244,6 +249,11 @@ def _read_matches(selector: bytes) -> tuple[U32Match, ...]:
         (offset,) = struct.unpack_from("=i", selector, uapi.SEL.size + 16 * number + 8)
         found.append(U32Match(value=value, mask=mask, offset=offset))
     return tuple(found)
+
+
+def _filtered(info: Mapping[int, bytes]) -> frozenset[int]:
+    data = attributes(info.get(uapi.INFO_DATA, b""))
+    return frozenset(version for version, kind in uapi.BRIDGE_CALLS.items() if any(data.get(kind, b"")))
 
 
 def _number(value: bytes | None) -> int:

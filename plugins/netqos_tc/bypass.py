@@ -2,18 +2,19 @@
 
 No rule can tell such packets to a class. The host sees neither the device nor its namespace, but its routes tell: what
 it reaches by an uplink itself, or by a device of the same kind beside the workload's, is not behind a device of the
-node. Such packets meet the uplink's tree, if they do at all, in the unknown leaf. Pure.
+node. Nor do frames pass the IP hooks that a bridge hands to an uplink among its ports, unless br_netfilter makes them.
+Such packets meet the uplink's tree, if they do at all, in the unknown leaf. Pure.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from netqos.model.desired import DesiredPod, DesiredState
 from netqos.model.health import Finding, warning
 from netqos_tc.observed import TcObserved
-from netqos_tc.places import Device, Routes
+from netqos_tc.places import Routes
 
 CODE: Final = "not-enforced-bypass"
 """It denies all that is asked for a workload, in both directions."""
@@ -28,9 +29,8 @@ _SIBLINGS: Final = frozenset({"macvlan", "macvtap", "ipvlan", "ipvtap"})
 def findings(desired: DesiredState, observed: TcObserved) -> tuple[Finding, ...]:
     """A finding for each workload of which any address is past the node's stack."""
     uplinks = frozenset(uplink.index for uplink in desired.uplinks)
-    found = (
-        _finding(pod, dict(_past(pod, uplinks, observed))) for pod in desired.pods if not pod.host_network
-    )
+    pods = (pod for pod in desired.pods if not pod.host_network)
+    found = (_finding(pod, list(_past(pod, uplinks, observed))) for pod in pods)
     return tuple(one for one in found if one is not None)
 
 
@@ -40,12 +40,13 @@ def unsaid(others: Iterable[Finding], found: Iterable[Finding]) -> Iterator[Find
     return (one for one in others if one.subject not in denied)
 
 
-def _past(pod: DesiredPod, uplinks: frozenset[int], observed: TcObserved) -> Iterator[tuple[str, str]]:
-    """The addresses of a workload that are past the node's stack, with the device by which the node reaches them."""
+def _past(pod: DesiredPod, uplinks: frozenset[int], observed: TcObserved) -> Iterator[str]:
+    """Why addresses of a workload are past the node's stack; nothing of those that are not."""
     for address in pod.addresses:
         device = _device(observed.routes, address)
-        if device is not None and _leads_past(device, uplinks, observed.devices):
-            yield address, observed.device_name(device)
+        reason = "" if device is None else _why_past(address, device, uplinks, observed)
+        if reason:
+            yield reason
 
 
 def _device(routes: Routes, address: str) -> int | None:
@@ -55,25 +56,29 @@ def _device(routes: Routes, address: str) -> int | None:
         return None
 
 
-def _leads_past(device: int, uplinks: frozenset[int], devices: Mapping[int, Device]) -> bool:
-    known = devices.get(device)
-    return device in uplinks or (known is not None and known.kind in _SIBLINGS)
+def _why_past(address: str, device: int, uplinks: frozenset[int], observed: TcObserved) -> str:
+    known, name = observed.devices.get(device), observed.device_name(device)
+    if device in uplinks or (known is not None and known.kind in _SIBLINGS):
+        return f"this node reaches {address} by {name}"
+    version = 6 if ":" in address else 4
+    if known is None or known.kind != "bridge" or version in known.filtered:
+        return ""
+    ports = [one for one in uplinks if one in observed.devices and observed.devices[one].master == device]
+    if not ports:
+        return ""
+    return f"{name} bridges {address} with {observed.device_name(ports[0])} and br_netfilter is off for IPv{version}"
 
 
-def _finding(pod: DesiredPod, past: Mapping[str, str]) -> Finding | None:
-    if not past:
+def _finding(pod: DesiredPod, reasons: Sequence[str]) -> Finding | None:
+    if not reasons:
         return None
-    is_whole = len(past) == len(set(pod.addresses))
-    where = ", ".join(f"{address} by {device}" for address, device in past.items())
-    told = (
-        "not enforced: its packets do not pass the node's stack"
-        if is_whole
-        else "not enforced for some of its addresses: their packets do not pass the node's stack"
-    )
+    is_whole = len(reasons) == len(set(pod.addresses))
+    whose = "" if is_whole else " for some of its addresses"
     return warning(
         CODE if is_whole else SOME,
         f"pod {pod.name}",
-        f"{told} (macvlan, ipvlan, a NIC of its own, or a bridge with the uplink); this node reaches {where}",
-        hint="what it sends by an uplink shares the unknown leaf of L1; a network whose packets the node routes can be "
-        "enforced (docs/operating.md)",
+        f"not enforced{whose}: its packets do not pass the IP stack of the node (as with macvlan, ipvlan, a NIC of its "
+        f"own, a bridge to the uplink): {', '.join(reasons)}",
+        hint="what it sends by an uplink shares the unknown leaf of L1; on a bridge, br_netfilter lets its packets be "
+        "told (net.bridge.bridge-nf-call-iptables, -ip6tables); else see docs/operating.md",
     )

@@ -45,11 +45,17 @@ def read_route(message: Message) -> Route | None:
     return Route(_VERSIONS[family], length, int.from_bytes(to, "big"), metric, device)
 
 
-def read_devices(messages: Iterable[Message]) -> dict[int, Device]:
-    """The devices by index."""
+def read_devices(messages: Iterable[Message], *, filtered: frozenset[int] = frozenset()) -> dict[int, Device]:
+    """The devices by index; `filtered` are the versions of IP that pass the IP hooks on every bridge."""
     links = map(answers.read_link, messages)
     return {
-        one.ifindex: Device(name=one.name, kind=one.kind, is_loopback=one.is_loopback, master=one.master)
+        one.ifindex: Device(
+            name=one.name,
+            kind=one.kind,
+            is_loopback=one.is_loopback,
+            master=one.master,
+            filtered=one.filtered | filtered if one.kind == "bridge" else frozenset(),
+        )
         for one in links
     }
 

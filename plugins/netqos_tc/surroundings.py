@@ -11,7 +11,8 @@ import contextlib
 import errno
 import socket
 from collections.abc import Collection, Iterator, Mapping
-from typing import Final
+from pathlib import Path
+from typing import BinaryIO, Final
 
 from netqos_tc import answers, netmsg, routing, uapi
 from netqos_tc.netlink import Channel
@@ -22,6 +23,10 @@ _GROUPS: Final = uapi.LINK_GROUP | uapi.TC_GROUP | uapi.ROUTE4_GROUP | uapi.ROUT
 _DATAGRAM: Final = 64 * 1024
 _BUFFER: Final = 4 * 1024 * 1024
 _SO_RCVBUFFORCE: Final = 33  # beyond net.core.rmem_max, with CAP_NET_ADMIN
+_BRIDGE_FILTERS: Final = {
+    version: Path(f"/proc/sys/net/bridge/bridge-nf-call-{word}tables")
+    for version, word in {4: "ip", 6: "ip6"}.items()
+}
 _HOOK_PLACES: Final = frozenset({uapi.CLSACT, uapi.HOOK_EGRESS})
 
 
@@ -36,6 +41,7 @@ class Surroundings:
             self._socket.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, _BUFFER)
         self._socket.bind((0, _GROUPS))
         self._socket.settimeout(0)
+        self._filter = BridgeFilter()
         self._is_stale = True
         self._are_hooks_changed = True
         self.routes = Routes()
@@ -44,6 +50,7 @@ class Surroundings:
     def close(self) -> None:
         """Close the socket."""
         self._socket.close()
+        self._filter.close()
 
     def look(self, watched: Collection[int] = ()) -> None:
         """Bring `routes` and `devices` up to date; what changes from now on is a change."""
@@ -53,11 +60,13 @@ class Surroundings:
             self._is_stale = False
             dumps = [self._route.dump(routing.dump_routes(one)) for one in (socket.AF_INET, socket.AF_INET6)]
             self.routes = routing.read_routes(message for dump in dumps for message in dump)
-            self.devices = routing.read_devices(self._route.dump(routing.dump_links()))
+            links = self._route.dump(routing.dump_links())
+            self.devices = routing.read_devices(links, filtered=self._filter.read())
 
     def is_changed(self, watched: Collection[int]) -> bool:
         """Whether routes or hooks have changed since `look`, or one of the watched devices went or is down."""
         self._drain(watched)
+        self._is_stale = self._is_stale or self._filter.is_changed()
         return self._is_stale or self._are_hooks_changed
 
     def _drain(self, watched: Collection[int]) -> None:
@@ -96,6 +105,43 @@ class Surroundings:
             port = netmsg.HEADER.unpack_from(data)[4]
             for message in netmsg.messages(data):
                 yield port, message
+
+
+class BridgeFilter:
+    """What the namespace of the calling thread says of br_netfilter: whether bridged frames pass the IP hooks.
+
+    The kernel says nothing when that changes. The files stay those of the namespace in which they were opened.
+    """
+
+    def __init__(self) -> None:
+        """Open what is there: without the module nothing is, and no frame passes."""
+        self._files: dict[int, BinaryIO] = {}
+        self._last = frozenset[int]()
+        self.read()
+
+    def read(self) -> frozenset[int]:
+        """The versions of IP whose frames pass."""
+        self._last = frozenset(version for version in _BRIDGE_FILTERS if self._is_on(version))
+        return self._last
+
+    def is_changed(self) -> bool:
+        """Whether it is otherwise than at the last `read`."""
+        return any(self._is_on(version) != (version in self._last) for version in _BRIDGE_FILTERS)
+
+    def close(self) -> None:
+        """Close the files."""
+        for file in self._files.values():
+            file.close()
+
+    def _is_on(self, version: int) -> bool:
+        try:
+            if version not in self._files:
+                self._files[version] = _BRIDGE_FILTERS[version].open("rb", buffering=0)
+            file = self._files[version]
+            file.seek(0)
+            return file.read(8).strip() not in {b"", b"0"}
+        except OSError:
+            return False
 
 
 def _is_of_hook(message: Message) -> bool:

@@ -84,6 +84,9 @@ MASTER: Final = 10
 QUEUE_LENGTH: Final = 13
 LINK_INFO: Final = 18
 INFO_KIND: Final = 1
+INFO_DATA: Final = 2
+BRIDGE_CALLS: Final = {4: 36, 6: 37}
+"""IFLA_BR_NF_CALL_IPTABLES and IFLA_BR_NF_CALL_IP6TABLES, by the version of IP."""
 ALIAS: Final = 20
 UP: Final = 0x1
 LOOPBACK: Final = 0x8

@@ -13,9 +13,11 @@ from netqos_tc import bypass
 from netqos_tc.observed import TcObserved
 from netqos_tc.places import Device, Route, Routes
 
-UP0, POD_VETH, SHIM, TUNNEL = 2, 10, 11, 12
+UP0, POD_VETH, SHIM, TUNNEL, BR0, CNI0 = 2, 10, 11, 12, 13, 14
 DEVICES = {
-    UP0: Device(name="up0"),
+    UP0: Device(name="up0", master=BR0),
+    BR0: Device(name="br0", kind="bridge", filtered=frozenset({6})),
+    CNI0: Device(name="cni0", kind="bridge"),
     POD_VETH: Device(name="pod10", kind="veth"),
     SHIM: Device(name="shim0", kind="macvlan"),
     TUNNEL: Device(name="flannel.1", kind="vxlan"),
@@ -33,6 +35,9 @@ ROUTES = (
     route("198.18.0.0/24", UP0),
     route("198.18.0.64/26", SHIM),
     route("10.89.0.0/16", TUNNEL),
+    route("198.18.1.0/24", BR0),
+    route("fd00:18::/64", BR0),
+    route("10.90.0.0/16", CNI0),
 )
 
 
@@ -40,7 +45,7 @@ def told(pod: DesiredPod, *more: Route) -> list[tuple[str, str]]:
     observed = TcObserved(routes=Routes.of((*ROUTES, *more)), devices=DEVICES)
     found = bypass.findings(states.node((pod,)), observed)
     assert all(one.subject == f"pod {pod.name}" for one in found)
-    return [(one.code, one.message.rpartition("; ")[2]) for one in found]
+    return [(one.code, one.message.rpartition("): ")[2]) for one in found]
 
 
 @pytest.mark.parametrize(
@@ -50,6 +55,8 @@ def told(pod: DesiredPod, *more: Route) -> list[tuple[str, str]]:
         ("10.88.0.10", "fd00:88::10"),
         ("10.89.0.10",),  # by a tunnel: not behind an uplink
         ("192.0.2.1",),  # by no route
+        ("10.90.0.10",),  # on a bridge without the uplink
+        ("fd00:18::10",),  # on a bridge with it, but past the IP hooks
         ("nonsense",),
     ],
 )
@@ -66,11 +73,17 @@ def test_what_the_node_reaches_outside_is_past_its_stack(address: str, device: s
     ]
 
 
+def test_what_a_bridge_hands_to_its_uplink_without_the_ip_hooks() -> None:
+    assert told(states.pod("ns/web", addresses=("198.18.1.10", "fd00:18::10"))) == [
+        ("address-bypasses", "br0 bridges 198.18.1.10 with up0 and br_netfilter is off for IPv4")
+    ]
+
+
 def test_an_address_that_only_the_default_route_leads_to() -> None:
     pod = states.pod("ns/web", addresses=("192.0.2.1", "fd00:1::1"))
     default4, default6 = route("0.0.0.0/0", UP0), route("::/0", UP0)
     assert told(pod, default4, default6) == [
-        ("not-enforced-bypass", "this node reaches 192.0.2.1 by up0, fd00:1::1 by up0")
+        ("not-enforced-bypass", "this node reaches 192.0.2.1 by up0, this node reaches fd00:1::1 by up0")
     ]
 
 
