@@ -30,6 +30,10 @@ _PROBES = {
     "bond": ("BONDING", "ip link add probe0 type bond"),
     "tun": ("TUN", "ip tuntap add probe0 mode tun"),
     "bridge": ("BRIDGE", "ip link add probe0 type bridge"),
+    "br-netfilter": (
+        "BRIDGE_NETFILTER",
+        "ip link add probe0 type bridge && test -e /proc/sys/net/bridge/bridge-nf-call-iptables",
+    ),
     "htb": ("NET_SCH_HTB", _HTB),
     "tbf": ("NET_SCH_TBF", f"{_VETH} && tc qdisc add dev probe0 root tbf rate 1mbit burst 10k latency 50ms"),
     "fq": ("NET_SCH_FQ", f"{_VETH} && tc qdisc add dev probe0 root fq"),

@@ -180,3 +180,18 @@ def test_packets_past_the_nodes_stack_are_told_and_never_in_l0(node: Node) -> No
         told = node.explain(pod)["findings"]
         assert [(one["code"], one["subject"]) for one in told] == [("not-enforced-bypass", f"pod {pod}")]
         assert "198.18.0.1" in told[0]["message"]
+
+
+@pytest.mark.parametrize(
+    "node", [pytest.param("uplink-bridge", marks=needs(CASES["uplink-bridge"]))], indirect=True
+)
+def test_a_bridge_that_is_no_longer_filtered_is_told_and_taken_back(node: Node) -> None:
+    """The kernel says nothing of it."""
+    for value, codes in (("0", ["not-enforced-bypass"]), ("1", [])):
+        for family in ("ip", "ip6"):
+            node.rig.node.set_sysctls({f"net/bridge/bridge-nf-call-{family}tables": value})
+        node.daemon.client.wait_until(
+            "/v1/explain/workload:web",
+            lambda told, codes=codes: [one["code"] for one in told["findings"]] == codes,
+            timeout_s=5,
+        )

@@ -37,10 +37,13 @@ from netqos.testing.networks import (
     WIRE,
     Network,
     Subnet,
+    first_addresses,
+    pod_subnet,
+    second_addresses,
 )
 from netqos.testing.processes import Call, CommandFailed
 from netqos.testing.usernamespace import can_make_namespaces, reexec_in_user_namespace
-from netqos.testing.wiring import PodSite, Site, attach, build, first_addresses, pod_subnet, second_addresses
+from netqos.testing.wiring import PodSite, Site, attach, build
 
 __all__ = [
     "Call",
@@ -177,7 +180,7 @@ class Rig:
         """Remove a pod as a runtime does: its processes, its devices and its routes are gone."""
         pod = self._pods.pop(name)
         self._made.remove(pod)
-        if not self.network.bypasses:
+        if pod.link in self.node.run(["ip", "-o", "link"]).stdout:
             self.node.run(["ip", "link", "del", pod.link])
         pod.remove()
 

@@ -19,17 +19,19 @@ class Attachment(enum.Enum):
     """How a pod's device is connected with the node.
 
     ROUTED: a veth pair and a route for each pod (Calico). BRIDGE: veth pairs on a bridge that is the pods' gateway
-    (CNI bridge, flannel). MACVLAN and IPVLAN: a device of the pod's own on the uplink, past the node's stack.
+    (CNI bridge, flannel). UPLINK_BRIDGE: veth pairs on a bridge that has the uplink as a port; pods are hosts of the
+    wire. MACVLAN and IPVLAN: a device of the pod's own on the uplink, past the node's stack.
     """
 
     ROUTED = "routed"
     BRIDGE = "bridge"
+    UPLINK_BRIDGE = "uplink-bridge"
     MACVLAN = "macvlan"
     IPVLAN = "ipvlan"
 
 
-BYPASSING: Final = frozenset({Attachment.MACVLAN, Attachment.IPVLAN})
-"""Attachments whose packets the node's stack never sees."""
+ON_WIRE: Final = frozenset({Attachment.UPLINK_BRIDGE, Attachment.MACVLAN, Attachment.IPVLAN})
+"""Attachments with which pods are hosts of the wire: its addresses, its gateway."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,15 +111,20 @@ class Network:
 
     def __post_init__(self) -> None:
         """Refuse what nobody builds."""
-        if self.bypasses and (self.overlay or self.services or self.second or self.addresses > 1):
+        if self.is_on_wire and (self.overlay or self.services or self.second or self.addresses > 1):
             raise ValueError(f"no overlay, service or further address with {self.attachment.value}")
         if self.uplinks > 1 and not self.second:
             raise ValueError("a second uplink is for the pods' second interface")
 
     @property
     def bypasses(self) -> bool:
-        """Whether the pods' packets pass the node's stack by."""
-        return self.attachment in BYPASSING
+        """Whether the pods' packets pass the node's IP stack by."""
+        return self.is_on_wire and not (self.attachment is Attachment.UPLINK_BRIDGE and self.filtered_bridge)
+
+    @property
+    def is_on_wire(self) -> bool:
+        """Whether pods are hosts of the wire."""
+        return self.attachment in ON_WIRE
 
     @property
     def mtu(self) -> int:
@@ -129,9 +136,30 @@ class Network:
         """What the kernel needs for it beside veth pairs, in the names of the tests' features; empty for nothing."""
         if self.overlay:
             return "vxlan"
-        if self.attachment is Attachment.BRIDGE or self.second:
-            return "bridge"
-        return self.attachment.value if self.bypasses else ""
+        if self.attachment is Attachment.UPLINK_BRIDGE and self.filtered_bridge:
+            return "br-netfilter"
+        if self.attachment in {Attachment.MACVLAN, Attachment.IPVLAN}:
+            value: str = self.attachment.value
+            return value
+        return "" if self.attachment is Attachment.ROUTED and not self.second else "bridge"
+
+
+def pod_subnet(network: Network) -> Subnet:
+    """Where pods have their first addresses."""
+    return WIRE if network.is_on_wire else PODS
+
+
+def first_addresses(network: Network, number: int) -> tuple[str, ...]:
+    """The addresses of a pod's first device, one of each family in front."""
+    subnet = pod_subnet(network)
+    places = range(number, number + 10_000 * network.addresses, 10_000)
+    return tuple(subnet.host(place, family) for place in places for family in network.families)
+
+
+def second_addresses(network: Network, number: int) -> tuple[str, ...]:
+    """The addresses of a pod's second device, none where it has none."""
+    families = network.families if network.second else ()
+    return tuple(SECOND_PODS.host(number, family) for family in families)
 
 
 def overlay_bytes(family: int) -> int:
@@ -155,6 +183,10 @@ NETWORKS: Final[Mapping[str, Network]] = {
     "addresses": Network(resolves=True, addresses=3),
     "second-interface": Network(resolves=True, second=True),
     "second-uplink": Network(resolves=True, second=True, uplinks=2),
+    "uplink-bridge": Network(attachment=Attachment.UPLINK_BRIDGE, resolves=True),
+    "uplink-bridge-unfiltered": Network(
+        attachment=Attachment.UPLINK_BRIDGE, resolves=True, filtered_bridge=False
+    ),
     "macvlan": Network(attachment=Attachment.MACVLAN, resolves=True),
     "ipvlan": Network(attachment=Attachment.IPVLAN, resolves=True),
 }

@@ -11,8 +11,7 @@ from netqos.testing.hostpod import HostPod
 from netqos.testing.namespaces import Namespace
 from netqos.testing.nat import node_port
 from netqos.testing.netns import Rig
-from netqos.testing.networks import NODE, OUTSIDE, REMOTE_POD
-from netqos.testing.wiring import first_addresses, second_addresses
+from netqos.testing.networks import NODE, OUTSIDE, REMOTE_POD, first_addresses, second_addresses
 
 Place = Namespace | HostPod
 

@@ -33,10 +33,12 @@ from netqos.testing.networks import (
     Attachment,
     Network,
     Subnet,
+    first_addresses,
+    pod_subnet,
 )
 from netqos.testing.overlay import build_overlay
 
-BRIDGE, SECOND_BRIDGE = "cni0", "br1"
+BRIDGE, SECOND_BRIDGE, UPLINK_BRIDGE = "cni0", "br1", "br0"
 _HOST_GATEWAY = ("169.254.1.1", "fe80::1")  # Calico's way: the same for every pod, on no device
 
 
@@ -102,11 +104,6 @@ def attach(pod: PodSite) -> None:
         pod.site.node.run(["nft", "-f", "-"], text=service_elements(pod.network, pod.number))
 
 
-def pod_subnet(network: Network) -> Subnet:
-    """Where pods have their first addresses: those past the node's stack live on the wire, as a host does."""
-    return networks.WIRE if network.bypasses else networks.PODS
-
-
 def _build_uplink(site: Site) -> None:
     network, wire, node = site.network, site.wire, site.node
     cable(End(node, UPLINK, NODE_MAC), End(wire, "wire0", WIRE_MAC))
@@ -122,8 +119,13 @@ def _build_uplink(site: Site) -> None:
             ),
         ],
     )
+    device = UPLINK
+    if network.attachment is Attachment.UPLINK_BRIDGE:
+        device = UPLINK_BRIDGE
+        _make_bridge(site, device, NODE_MAC)
+        batch(node, [f"link set {UPLINK} up", f"link set {UPLINK} master {device}"])
     gateways = [default_via(networks.WIRE.host(OUTSIDE, family)) for family in network.families]
-    batch(node, [*_wired(site, UPLINK, networks.WIRE, own=NODE), *gateways])
+    batch(node, [*_wired(site, device, networks.WIRE, own=NODE), *gateways])
 
 
 def _wired(site: Site, device: str, subnet: Subnet, *, own: int) -> list[str]:
@@ -137,10 +139,13 @@ def _wired(site: Site, device: str, subnet: Subnet, *, own: int) -> list[str]:
 
 
 def _build_bridge(site: Site, name: str, subnet: Subnet) -> None:
-    gateways = [subnet.with_length(GATEWAY, family) for family in site.network.families]
+    _make_bridge(site, name, mac(0x30, len(name)))
+    batch(site.node, up_with(name, [subnet.with_length(GATEWAY, family) for family in site.network.families]))
+
+
+def _make_bridge(site: Site, name: str, address: str) -> None:
     kind = "type bridge stp_state 0 forward_delay 0 mcast_snooping 0"
-    made = f"link add {name} address {mac(0x30, len(name))} mtu {site.network.mtu} {kind}"
-    batch(site.node, [made, *up_with(name, gateways)])
+    batch(site.node, [f"link add {name} address {address} mtu {site.network.mtu} {kind}"])
     site.node.call(_set_bridge_filter, is_on=site.network.filtered_bridge)
 
 
@@ -201,11 +206,13 @@ def _attach_routed(pod: PodSite) -> None:
 
 
 def _attach_bridged(pod: PodSite) -> None:
-    cable(End(pod.site.node, pod.pod.link, pod.near_mac), End(pod.pod, "eth0", pod.far_mac))
-    link, mtu, subnet, families = pod.pod.link, pod.network.mtu, networks.PODS, pod.network.families
-    batch(pod.site.node, [f"link set {link} mtu {mtu} master {BRIDGE}", f"link set {link} up"])
+    is_on_wire = pod.network.attachment is Attachment.UPLINK_BRIDGE
+    bridge, gateway = (UPLINK_BRIDGE, OUTSIDE) if is_on_wire else (BRIDGE, GATEWAY)
+    link, mtu, subnet = pod.pod.link, pod.network.mtu, pod_subnet(pod.network)
+    cable(End(pod.site.node, link, pod.near_mac), End(pod.pod, "eth0", pod.far_mac))
+    batch(pod.site.node, [f"link set {link} mtu {mtu} master {bridge}", f"link set {link} up"])
     addresses = [f"{one}/{subnet.length(6 if ':' in one else 4)}" for one in pod.addresses]
-    gateways = [default_via(subnet.host(GATEWAY, family)) for family in families]
+    gateways = [default_via(subnet.host(gateway, family)) for family in pod.network.families]
     batch(pod.pod, [f"link set eth0 mtu {mtu}", *up_with("eth0", addresses), *gateways])
 
 
@@ -231,19 +238,7 @@ def _attach_second(pod: PodSite) -> None:
 _ATTACH: Mapping[Attachment, Callable[[PodSite], None]] = {
     Attachment.ROUTED: _attach_routed,
     Attachment.BRIDGE: _attach_bridged,
+    Attachment.UPLINK_BRIDGE: _attach_bridged,
     Attachment.MACVLAN: _attach_past,
     Attachment.IPVLAN: _attach_past,
 }
-
-
-def first_addresses(network: Network, number: int) -> tuple[str, ...]:
-    """The addresses of a pod's first device, one of each family in front."""
-    subnet = pod_subnet(network)
-    places = range(number, number + 10_000 * network.addresses, 10_000)
-    return tuple(subnet.host(place, family) for place in places for family in network.families)
-
-
-def second_addresses(network: Network, number: int) -> tuple[str, ...]:
-    """The addresses of a pod's second device, none where it has none."""
-    families = network.families if network.second else ()
-    return tuple(networks.SECOND_PODS.host(number, family) for family in families)
