@@ -87,7 +87,8 @@ class Links:
     def has_news(self) -> bool:
         """Take in what the kernel told, and say whether the next `read` will look again."""
         for kind, payload in self._events.take():
-            self._stale.addresses |= kind in _ADDRESSES or kind == rtwire.NLMSG_OVERRUN
+            is_address = kind in _ADDRESSES and not rtwire.is_link_local(payload)
+            self._stale.addresses |= is_address or kind == rtwire.NLMSG_OVERRUN
             self._stale.uplinks |= self._matters(kind, payload)
         return self._stale.uplinks or self._stale.addresses
 

@@ -22,6 +22,7 @@ IFF_UP, IFF_LOOPBACK, IFF_LOWER_UP = 0x1, 0x8, 0x10000
 TABLE_MAIN = 254
 
 _RTN_UNICAST = 1
+_SCOPE_LINK = 253  # RT_SCOPE_LINK
 _RTNH_F_DEAD = 1
 _IFLA_VXLAN_LINK = 3
 _NESTED = 0x8000
@@ -180,6 +181,11 @@ def decode_host_route(payload: memoryview) -> dict[str, int]:
     if 1 not in found or 4 not in found:  # RTA_DST, RTA_OIF
         return {}
     return {socket.inet_ntop(family, found[1]): number(found[4])}
+
+
+def is_link_local(payload: memoryview) -> bool:
+    """Whether an address message is about one that every link makes for itself (fe80::): nobody is known by it."""
+    return len(payload) >= _ADDRESS.size and (payload[0], payload[3]) == (socket.AF_INET6, _SCOPE_LINK)
 
 
 def decode_address(payload: memoryview) -> str | None:

@@ -143,6 +143,9 @@ EVERYTHING = {"link", "members", "routes", "addresses"}
         (NEWROUTE, message("route", dst_len=24), set()),
         (NEWNEXTHOP, b"", {"link", "members", "routes"}),
         (NEWADDR, b"", {"addresses"}),
+        (NEWADDR, struct.pack("=BBBBI", 2, 24, 0, 253, 3), {"addresses"}),
+        (NEWADDR, struct.pack("=BBBBI", 10, 64, 0, 0, 3), {"addresses"}),
+        (NEWADDR, struct.pack("=BBBBI", 10, 64, 0, 253, 3), set()),
         (OVERRUN, b"", EVERYTHING),
     ],
 )
