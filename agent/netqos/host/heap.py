@@ -16,7 +16,16 @@ _KEPT_BYTES = 64 << 10
 
 def keep_heap_small() -> None:
     """Call it before the first thread starts. Nothing happens where the C library has no such knobs (musl)."""
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
-    if mallopt is not None:
-        mallopt(_ARENA_MAX, 1)
-        mallopt(_TRIM_THRESHOLD, _KEPT_BYTES)
+    _call("mallopt", _ARENA_MAX, 1)
+    _call("mallopt", _TRIM_THRESHOLD, _KEPT_BYTES)
+
+
+def give_back() -> None:
+    """Give pages back that hold nothing, also from within the heap; it takes milliseconds, and no thread waits."""
+    _call("malloc_trim", 0)
+
+
+def _call(name: str, *numbers: int) -> None:
+    function = getattr(ctypes.CDLL(None), name, None)
+    if function is not None:
+        function(*numbers)

@@ -17,7 +17,7 @@ from pathlib import Path
 from netqos.errors import NetqosError, Rejected
 from netqos.host.claim import Claim
 from netqos.host.clock import Clock, SystemClock
-from netqos.host.heap import keep_heap_small
+from netqos.host.heap import give_back, keep_heap_small
 from netqos.model.composed import LastGood
 from netqos.model.health import Finding
 from netqos.model.inputs import SourceState
@@ -220,6 +220,7 @@ class Supervisor:
             gc.collect()
             gc.freeze()
             gc.set_threshold(YOUNG, MIDDLE, NEVER)
+            give_back()
 
     def _all_findings(self) -> tuple[Finding, ...]:
         composition = self._parts.reconciler.composition
@@ -299,3 +300,4 @@ async def _collect() -> None:
     while True:
         await asyncio.sleep(COLLECT_S)
         gc.collect()
+        await asyncio.to_thread(give_back)

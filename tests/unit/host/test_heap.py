@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from netqos.host.heap import keep_heap_small
+from netqos.host.heap import give_back, keep_heap_small
 
 HEAPS = """
 import ctypes, sys, threading
@@ -32,6 +32,7 @@ print(len(places))
 def test_where_the_c_library_has_no_knobs_nothing_happens(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ctypes.CDLL", lambda _name: SimpleNamespace())
     keep_heap_small()
+    give_back()
 
 
 def test_all_threads_allocate_from_one_heap() -> None:
