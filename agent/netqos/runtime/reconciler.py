@@ -97,19 +97,19 @@ class Reconciler:
         self._event_s: float | None = None
 
     async def run(self) -> None:
-        """Reconcile for ever; between two passes at least as long as the first took, so that events are taken together.
+        """Reconcile for ever. Where events come faster than passes, each pass is followed by a rest as long as itself.
 
-        Who computes without a pause delays the fast loop, and gets less of a busy machine when something urgent comes.
+        So many of them are taken together: who computes without a pause delays the fast loop, and is the one that is set
+        aside on a busy machine. A change that comes alone waits for nothing.
         """
         while True:
             started_s = self._clock.monotonic()
             await self.run_pass()
-            ended_s = self._clock.monotonic()
-            if await self.world.wake.wait(self._rest_s()):
+            if self.world.wake.is_set:
                 self._event_s = self._clock.monotonic()
-                rested_s = self._event_s - ended_s
-                await asyncio.sleep(max(0.0, min(ended_s - started_s, MOST_REST_S) - rested_s))
-                self.world.wake.clear()
+                await asyncio.sleep(min(self._event_s - started_s, MOST_REST_S))
+            if await self.world.wake.wait(self._rest_s()) and self._event_s is None:
+                self._event_s = self._clock.monotonic()
 
     async def request(self) -> Mapping[str, ApplyResult]:
         """Ask for a full pass and wait for its results."""

@@ -22,9 +22,10 @@ class Wake:
         """Wake the waiting task, or the next one that waits."""
         self._event.set()
 
-    def clear(self) -> None:
-        """Forget what was set so far: the task is about to look."""
-        self._event.clear()
+    @property
+    def is_set(self) -> bool:
+        """Whether the task, once it waits, is woken at once."""
+        return self._event.is_set()
 
     async def wait(self, timeout_s: float | None) -> bool:
         """Return True when woken, False after `timeout_s` seconds (None: wait for ever)."""

@@ -103,14 +103,14 @@ class Started:
         self.world = world
         self.reports: list[PassReport] = []
         self.passed = asyncio.Event()
-        self.take_time_s = 0.0
+        self.pass_s = 0.0
 
     async def next_pass(self) -> None:
         await self.passed.wait()
         self.passed.clear()
 
     def take(self, report: PassReport) -> None:
-        self.host.clock.advance(self.take_time_s)
+        self.host.clock.advance(self.pass_s)
         self.reports.append(report)
         self.passed.set()
 
@@ -323,20 +323,36 @@ def test_each_uplink_is_steered_to_its_own_share_of_the_promises() -> None:
     assert [band.guarantee_bps for band in small] == [250 * states.M, 150 * states.M, 100 * states.M]
 
 
-async def test_events_that_come_soon_after_a_pass_are_taken_together(
+async def test_events_that_come_while_a_pass_runs_and_soon_after_are_taken_together(
     host: Host, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("netqos.runtime.reconciler.MOST_REST_S", 0.01)
     agent = host.start()
-    agent.take_time_s = 1.0
+    agent.pass_s = 1.0
+    agent.world.wake.set()
     task = asyncio.create_task(agent.reconciler.run())
     await agent.next_pass()
     for number in range(5):
         agent.world.pods.set((replace(WEB, uid=states.pod_uid(f"p{number}"), name=f"p{number}"),))
         await asyncio.sleep(0)
+    assert agent.reconciler.passes == 1
     await agent.next_pass()
-    assert agent.reconciler.passes == 2
     assert agent.reports[1].event_to_applied_s is not None
+    assert not agent.world.wake.is_set
+    assert agent.reconciler.composition is not None
+    assert {pod.name for pod in agent.reconciler.composition.pods} == {"web", "p4"}
+    task.cancel()
+
+
+async def test_a_change_that_comes_alone_waits_for_nothing(
+    host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("netqos.runtime.reconciler.MOST_REST_S", 3600.0)
+    agent = host.start()
+    agent.pass_s = 1.0
+    task = asyncio.create_task(agent.reconciler.run())
+    await agent.next_pass()
     await asyncio.sleep(0)
-    assert not await agent.world.wake.wait(0.0)
+    agent.world.pods.set((replace(WEB, uid=states.pod_uid("late"), name="late"),))
+    await agent.next_pass()
     task.cancel()
