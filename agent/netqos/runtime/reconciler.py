@@ -99,8 +99,8 @@ class Reconciler:
     async def run(self) -> None:
         """Reconcile for ever. Where events come faster than passes, each pass is followed by a rest as long as itself.
 
-        So many of them are taken together: who computes without a pause delays the fast loop, and is the one that is set
-        aside on a busy machine. A change that comes alone waits for nothing.
+        So many of them are taken together: who computes without a pause delays the fast loop, and is the one that is
+        set aside on a busy machine. A change that comes alone waits for nothing.
         """
         while True:
             started_s = self._clock.monotonic()
