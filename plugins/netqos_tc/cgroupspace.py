@@ -2,8 +2,9 @@
 
 A container has a cgroup namespace that begins at its own cgroup; with the host's /sys/fs/cgroup mounted it still sees
 the whole tree. Since "netfilter: nft_socket: make cgroupsv2 matching work with namespaces" (Linux 6.11 and stable
-branches) a rule's level counts from there, so that nothing above or beside the container can be matched.
-Pure.
+branches) a rule's level counts from how deep that is, and none may be less. But a level says only how deep the cgroup
+is, not where: level 0 is every cgroup as deep as the container's own, and the elements name them by their numbers. So
+whatever is that deep or deeper is told apart, wherever it is in the tree. Pure.
 """
 
 from __future__ import annotations
@@ -19,15 +20,15 @@ _TREES: Final = ("/sys/fs/cgroup", "/sys/fs/cgroup/unified")
 """Where libnftables and everybody else expects it."""
 
 
-def begins_below(mountinfo: str) -> bool:
-    """Whether this process' cgroup namespace begins below the root of the mounted tree, which reads `/..` then."""
+def begins_at(mountinfo: str) -> int:
+    """How deep in the mounted tree this process' cgroup namespace begins: its root reads `/..` for each level."""
     roots: dict[str, str] = {}
     for line in mountinfo.splitlines():
         fields, _, kind = line.partition(" - ")
         words = fields.split(" ")
         if len(words) > 4 and kind.startswith("cgroup2 ") and words[4] in _TREES:
             roots[words[4]] = words[3]
-    return any(root.startswith("/..") for root in roots.values())
+    return max((root.split("/").count("..") for root in roots.values()), default=0)
 
 
 def probe_text() -> str:

@@ -37,6 +37,7 @@ _CHAINS: Final = {
     POSTROUTING: ChainSpec(name=POSTROUTING, hook=4, priority=_MANGLE),
 }
 _PLAIN_OWNER: Final = re.compile(r"[\x21-\x7e]{1,120}")
+_BEGINS: Final = re.compile(r"netqos \d+ cg\d+ from (\d+)")
 _PLAIN_CHAIN: Final = re.compile(r"[A-Za-z][A-Za-z0-9_.]*")
 _KEY_TYPES: Final = {
     one: "ipv4_addr" if version == 4 else "ipv6_addr" for (_way, version), one in ADDRESS_MAPS.items()
@@ -56,18 +57,33 @@ _POSTROUTING_RULES: Final = (
 )
 
 
-def table_spec(*, cgroups: bool) -> TableSpec:
-    """The table as it must be; without `cgroups` for a kernel that cannot tell a packet's cgroup."""
+def table_spec(*, cgroups: bool, begins_at: int = 0) -> TableSpec:
+    """The table as it must be; without `cgroups` for a kernel that cannot tell a packet's cgroup.
+
+    `begins_at` is how deep in the tree the cgroups begin that can be told (`netqos_tc.cgroupspace`).
+    """
+    rules = _rules(cgroups=cgroups, begins_at=begins_at)
     return TableSpec(
         maps=frozenset(one.value for one in maps(cgroups=cgroups)),
         chains=frozenset(_CHAINS.values()),
-        rules=tuple(RuleSpec(chain=chain, comment=name) for chain, name, _text in _rules(cgroups=cgroups)),
+        rules=tuple(RuleSpec(chain=chain, comment=name) for chain, name, _text in rules),
     )
 
 
 def has_cgroups(spec: TableSpec) -> bool:
     """Whether a table was made `cgroups=True`."""
     return ElementMap.CG1.value in spec.maps
+
+
+def begins_at(spec: TableSpec) -> int:
+    """With what `begins_at` a table was made."""
+    found = (_BEGINS.search(rule.comment) for rule in spec.rules)
+    return next((int(one[1]) for one in found if one), 0)
+
+
+def text_of(spec: TableSpec) -> str:
+    """The commands that make a table of ours."""
+    return setup_text(cgroups=has_cgroups(spec), begins_at=begins_at(spec))
 
 
 def maps(*, cgroups: bool) -> tuple[ElementMap, ...]:
@@ -83,14 +99,14 @@ def repair_text(met: TableSpec, after: TableSpec) -> str:
     """
     names = sorted(chain.name for chain in met.chains)
     wrong = sorted(chain.name for chain in met.chains - after.chains)
-    text = setup_text(cgroups=has_cgroups(after))
+    text = text_of(after)
     if not all(map(_PLAIN_CHAIN.fullmatch, names)):
         return removal_text() + text
     emptied = [f"flush chain inet {TABLE} {name}\n" for name in names]
     return "".join([*emptied, *(f"delete chain inet {TABLE} {name}\n" for name in wrong), text])
 
 
-def setup_text(*, cgroups: bool, table: str = TABLE) -> str:
+def setup_text(*, cgroups: bool, begins_at: int = 0, table: str = TABLE) -> str:
     """The commands that make the table; maps that are there keep their elements."""
     lines = [f"add table inet {table}"]
     for one in maps(cgroups=cgroups):
@@ -99,7 +115,7 @@ def setup_text(*, cgroups: bool, table: str = TABLE) -> str:
     for chain in _CHAINS:
         base = f"type filter hook {chain} priority mangle; policy accept;"
         lines += [f"add chain inet {table} {chain} {{ {base} }}", f"flush chain inet {table} {chain}"]
-    for chain, name, text in _rules(cgroups=cgroups):
+    for chain, name, text in _rules(cgroups=cgroups, begins_at=begins_at):
         lines.append(f'add rule inet {table} {chain} {text} comment "{name}"')
     return "\n".join(lines) + "\n"
 
@@ -109,9 +125,9 @@ def removal_text(table: str = TABLE) -> str:
     return f"delete table inet {table}\n"
 
 
-def probe_text(*, cgroups: bool) -> str:
+def probe_text(*, cgroups: bool, begins_at: int = 0) -> str:
     """A transaction that succeeds where the table could be made, and leaves nothing."""
-    return setup_text(cgroups=cgroups, table=PROBE_TABLE) + removal_text(PROBE_TABLE)
+    return setup_text(cgroups=cgroups, begins_at=begins_at, table=PROBE_TABLE) + removal_text(PROBE_TABLE)
 
 
 def owner_of(uid: str) -> str:
@@ -126,7 +142,7 @@ def cgroup_map(depth: int) -> ElementMap | None:
     return CGROUP_MAPS.get(depth)
 
 
-def _rules(*, cgroups: bool) -> list[tuple[str, str, str]]:
+def _rules(*, cgroups: bool, begins_at: int = 0) -> list[tuple[str, str, str]]:
     """Chain, comment and text of every rule, in order.
 
     `socket transparent` matches whatever has a socket; a tunnel's outer packet of a forwarded one has none.
@@ -137,8 +153,13 @@ def _rules(*, cgroups: bool) -> list[tuple[str, str, str]]:
         is_ours = _OURS.format("==")
         rules.append((OUTPUT, "reset", f"{is_ours} socket transparent {{ 0, 1 }} {set_priority} 0:0"))
         rules += [
-            (OUTPUT, one.value, f"{set_priority} socket cgroupv2 level {depth} map @{one.value}")
+            (
+                OUTPUT,
+                f"{one.value} from {begins_at}" if begins_at else one.value,
+                f"{set_priority} socket cgroupv2 level {depth - begins_at} map @{one.value}",
+            )
             for depth, one in sorted(CGROUP_MAPS.items())
+            if depth >= begins_at
         ]
     else:
         rules.append((OUTPUT, "reset", f"{_OURS.format('==')} meta skuid >= 0 {set_priority} 0:0"))

@@ -35,6 +35,7 @@ class Facilities:
 
     u32: bool = True
     cgroups: bool = True
+    begins_at: int = 0
     ingress: bool = True
 
 
@@ -70,7 +71,8 @@ def lay_out(desired: DesiredState, observed: TcObserved, options: Options, facil
     if not uplinks and not has_ingress:
         is_blind = not desired.uplinks and (_is_leveled(desired) or _has_limits(desired))
         return Layout(specs={}, findings=tuple(findings), is_whole=desired.complete and not is_blind)
-    claims = owners.collect(desired, cgroups=facilities.cgroups, ingress=has_ingress)
+    told = owners.Told(cgroups=facilities.cgroups, begins_at=facilities.begins_at)
+    claims = owners.collect(desired, told, ingress=has_ingress)
     placed = _place(desired, claims, observed)
     inwards = Ingress()
     if has_ingress:
@@ -78,7 +80,7 @@ def lay_out(desired: DesiredState, observed: TcObserved, options: Options, facil
     trees = _egress_trees(
         [_ground(desired, uplink, options, facilities) for uplink in uplinks], placed, observed
     )
-    table: dict[Key, Spec] = {TableKey(): classify.table_spec(cgroups=facilities.cgroups)}
+    table: dict[Key, Spec] = {TableKey(): classify.table_spec(cgroups=told.cgroups, begins_at=told.begins_at)}
     steered = {numbers.IFB_INDEX: inwards.steered} | {one: made.steered for one, made in trees.items()}
     return Layout(
         specs=table | {**placed.elements, **inwards.specs} | _joined(made.specs for made in trees.values()),

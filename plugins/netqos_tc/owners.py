@@ -52,16 +52,25 @@ class Claims:
         return tuple(key for key, holder in self.owners.items() if holder == owner)
 
 
-def collect(desired: DesiredState, *, cgroups: bool, ingress: bool) -> Claims:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """Which cgroups of packets can be told apart: none, or those at least `begins_at` deep."""
+
+    cgroups: bool = True
+    begins_at: int = 0
+
+
+def collect(desired: DesiredState, told: Told, *, ingress: bool) -> Claims:
     """Every element that should be there. The cgroups that keep the node reachable come first.
 
     With `ingress` an address stands for both directions: as a source, and as a destination.
     """
     claims = Claims()
-    for path, number in desired.critical_cgroups if cgroups else ():
-        _claim_cgroup(claims, path, number, owner=CRITICAL_OWNER, subject=f"cgroup {path}")
+    for path, number in desired.critical_cgroups if told.cgroups else ():
+        if _depth(path) >= told.begins_at:
+            _claim_cgroup(claims, path, number, owner=CRITICAL_OWNER, subject=f"cgroup {path}")
     for pod in desired.pods:
-        _claim_pod(claims, pod, cgroups=cgroups)
+        _claim_pod(claims, pod, told)
     if ingress:
         claims.owners |= {
             ElementKey(_DESTINATIONS[key.map], key.value): owner
@@ -132,7 +141,7 @@ def _fresh(owner: str, used: set[int]) -> int:
     raise ValueError(f"no free class number: {count} leaves on one node")
 
 
-def _claim_pod(claims: Claims, pod: DesiredPod, *, cgroups: bool) -> None:
+def _claim_pod(claims: Claims, pod: DesiredPod, told: Told) -> None:
     owner, subject = owner_of(pod.uid), f"pod {pod.name}"
     if pod.addresses and not pod.host_network:
         for text in pod.addresses:
@@ -143,8 +152,10 @@ def _claim_pod(claims: Claims, pod: DesiredPod, *, cgroups: bool) -> None:
                 "pending", subject, "it has neither an address nor a cgroup yet, so its packets are not known"
             )
         )
-    elif cgroups:
+    elif told.cgroups and _depth(pod.cgroup) >= told.begins_at:
         _claim_cgroup(claims, pod.cgroup, pod.cgroup_id, owner=owner, subject=subject)
+    elif told.cgroups:
+        _claim_inner(claims, pod, told, owner=owner, subject=subject)
     else:
         claims.findings.append(
             warning(
@@ -152,6 +163,23 @@ def _claim_pod(claims: Claims, pod: DesiredPod, *, cgroups: bool) -> None:
                 subject,
                 "not enforced: this kernel cannot tell the cgroup of a packet",
                 hint="the kernel needs CONFIG_NFT_SOCKET and cgroup v2",
+            )
+        )
+
+
+def _claim_inner(claims: Claims, pod: DesiredPod, told: Told, *, owner: str, subject: str) -> None:
+    """A cgroup that is too near to the root: those below it, a pod's containers, stand for it."""
+    deep = [(path, number) for path, number in pod.inner_cgroups if _depth(path) >= told.begins_at]
+    for path, number in deep:
+        _claim_cgroup(claims, path, number, owner=owner, subject=subject)
+    if not deep:
+        claims.findings.append(
+            warning(
+                "not-enforced-cgroup",
+                subject,
+                f"not enforced: cgroup {pod.cgroup} has none below it that is {told.begins_at} deep, and only such can "
+                "be told apart from the cgroup namespace of netqosd's container",
+                hint="run netqosd in the host's cgroup namespace (as a service of systemd, or privileged)",
             )
         )
 
@@ -168,12 +196,12 @@ def _claim_address(claims: Claims, text: str, *, owner: str, subject: str) -> No
             )
         )
         return
-    which = ADDRESS_MAPS[Direction.TX, address.version]
-    claims.add(ElementKey(which, str(address)), owner, subject, f"address {address}")
+    claims.add(address, owner, subject, f"address {address.value}")
 
 
-@lru_cache(maxsize=4096)
-def _parse(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+@lru_cache(maxsize=8192)
+def _parse(text: str) -> ElementKey | None:
+    """The element for an address as a source."""
     try:
         address = ipaddress.ip_address(text)
     except ValueError:
@@ -183,11 +211,11 @@ def _parse(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
             return None
         address = address.ipv4_mapped or address
     is_nobodys = address.is_unspecified or address.is_multicast or address.is_loopback
-    return None if is_nobodys else address
+    return None if is_nobodys else ElementKey(ADDRESS_MAPS[Direction.TX, address.version], str(address))
 
 
 def _claim_cgroup(claims: Claims, path: CgroupPath, number: int, *, owner: str, subject: str) -> None:
-    depth = sum(bool(part) for part in path.split("/"))
+    depth = _depth(path)
     which = cgroup_map(depth)
     if which is None:
         claims.findings.append(
@@ -199,3 +227,7 @@ def _claim_cgroup(claims: Claims, path: CgroupPath, number: int, *, owner: str, 
         )
         return
     claims.add(ElementKey(which, number), owner, subject, f"cgroup {path}")
+
+
+def _depth(path: CgroupPath) -> int:
+    return sum(bool(part) for part in path.split("/"))

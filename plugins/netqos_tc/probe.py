@@ -24,7 +24,8 @@ from netqos_tc import cgroupspace, classify, hooks, netmsg, numbers, wire
 from netqos_tc.layout import Facilities
 from netqos_tc.netlink import Channel, Refused
 from netqos_tc.netmsg import Request
-from netqos_tc.spec import ClassSpec, LeafQueueSpec, LinkSpec, RedirectSpec, TableSpec
+from netqos_tc.owners import Told
+from netqos_tc.spec import CGROUP_MAPS, ClassSpec, LeafQueueSpec, LinkSpec, RedirectSpec, TableSpec
 from netqos_tc.tree import CONTROL_FILTERS, root_spec
 
 _CLONE_NEWNET: Final = 0x40000000  # include/uapi/linux/sched.h
@@ -65,10 +66,11 @@ def probe(
     `table` is our table where it is there: a whole one proves what nft can do, so that a restart writes nothing.
     """
     trials = try_kernel(route)
-    is_below = cgroupspace.begins_below(mountinfo())
-    cgroups, nft_findings = (None if is_below else _proven(table)) or _try_nft(nft, is_below=is_below)
+    begins_at = cgroupspace.begins_at(mountinfo())
+    told, nft_findings = _proven(table, begins_at) or _try_nft(nft, begins_at)
     findings = (*_kernel_findings(trials), *nft_findings)
-    is_available = Answer.NO not in {trials.may_write, trials.htb, trials.bfifo} and cgroups is not None
+    is_available = Answer.NO not in {trials.may_write, trials.htb, trials.bfifo} and told is not None
+    told = told or Told(cgroups=False)
     capabilities = Capabilities(
         available=is_available,
         enforces=_directions(trials) if is_available else frozenset(),
@@ -79,7 +81,10 @@ def probe(
         findings=findings,
     )
     return capabilities, Facilities(
-        u32=trials.u32 is not Answer.NO, cgroups=bool(cgroups), ingress=trials.ingress
+        u32=trials.u32 is not Answer.NO,
+        cgroups=told.cgroups,
+        begins_at=told.begins_at,
+        ingress=trials.ingress,
     )
 
 
@@ -171,13 +176,18 @@ def _in_new_namespace(work: Callable[[], dict[str, Answer]]) -> dict[str, Answer
     return results[0] if results else None
 
 
-def _proven(table: TableSpec | None) -> tuple[bool | None, tuple[Finding, ...]] | None:
-    """What a table that was made before proves. One without cgroups may be from an older kernel: that is tried anew."""
-    return (True, ()) if table == classify.table_spec(cgroups=True) else None
+def _proven(table: TableSpec | None, begins_at: int) -> tuple[Told | None, tuple[Finding, ...]] | None:
+    """What a table that was made before proves. One without cgroups may be from an older kernel: that is tried anew.
+
+    So is one that a daemon in another place of the tree has made, and one that counts from the root.
+    """
+    if table != classify.table_spec(cgroups=True, begins_at=begins_at):
+        return None
+    return Told(begins_at=begins_at), _shifted(begins_at)
 
 
-def _try_nft(nft: Callable[[], NftRunner], *, is_below: bool) -> tuple[bool | None, tuple[Finding, ...]]:
-    """Whether the table can tell cgroups, None where it cannot be made at all. `is_below`: levels may be shifted."""
+def _try_nft(nft: Callable[[], NftRunner], begins_at: int) -> tuple[Told | None, tuple[Finding, ...]]:
+    """Which cgroups the table can tell, None where it cannot be made at all. Levels may count from `begins_at`."""
     try:
         runner = nft()
     except Unsupported as problem:
@@ -189,9 +199,11 @@ def _try_nft(nft: Callable[[], NftRunner], *, is_below: bool) -> tuple[bool | No
         except NetqosError as problem:
             problems.append(problem)
         else:
-            if cgroups and is_below and _is_shifted(runner):
-                return False, (_SHIFTED,)
-            return cgroups, tuple(_no_cgroups(one) for one in problems)
+            counts_from = begins_at if cgroups and begins_at and _is_shifted(runner) else 0
+            if counts_from > max(CGROUP_MAPS):
+                return Told(cgroups=False), (_too_deep(counts_from),)
+            findings = (*map(_no_cgroups, problems), *_shifted(counts_from))
+            return Told(cgroups=cgroups, begins_at=counts_from), findings
     return None, (_no_nft(problems[-1]),)
 
 
@@ -211,13 +223,33 @@ def _is_shifted(runner: NftRunner) -> bool:
     return False
 
 
-_SHIFTED: Final = warning(
-    "cgroup-namespace",
-    "backend tc",
-    "not enforced: workloads known by their cgroup, pods on the host's network and the node's critical units; this "
-    "kernel counts a cgroup's level from the container's own cgroup, so that no other one can be matched",
-    hint="their packets count as the node's own; to tell them apart run netqosd in the host's cgroup namespace (as a "
-    "service of systemd, or in a privileged container)",
+def _shifted(begins_at: int) -> tuple[Finding, ...]:
+    """What cannot be told from a container's cgroup namespace."""
+    if not begins_at:
+        return ()
+    return (
+        info(
+            "cgroup-namespace",
+            "backend tc",
+            f"this container's cgroup namespace begins {begins_at} deep, and only cgroups as deep can be told apart: "
+            "pods on the host's network are known by their containers, units of systemd count as the host",
+            hint=_HOSTS_NAMESPACE,
+        ),
+    )
+
+
+def _too_deep(begins_at: int) -> Finding:
+    return warning(
+        "cgroup-namespace",
+        "backend tc",
+        "not enforced: workloads known by their cgroup and pods on the host's network; this container's cgroup "
+        f"namespace begins {begins_at} deep; allowed: up to {max(CGROUP_MAPS)}",
+        hint=_HOSTS_NAMESPACE,
+    )
+
+
+_HOSTS_NAMESPACE: Final = (
+    "run netqosd in the host's cgroup namespace (as a service of systemd, or privileged)"
 )
 
 

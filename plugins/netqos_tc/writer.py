@@ -195,7 +195,7 @@ class Writer:
             return None
         before, after = edit.before, edit.after
         assert isinstance(after, TableSpec)
-        text = classify.setup_text(cgroups=classify.has_cgroups(after))
+        text = classify.text_of(after)
         if not isinstance(before, TableSpec):
             nft.run(text)
             return None

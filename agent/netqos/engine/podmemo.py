@@ -104,6 +104,7 @@ def _desired(pod: ResolvedPod, claimed: Claimed, rules: Rules) -> DesiredPod:
         addresses=claimed.addresses,
         cgroup=facts.cgroup,
         cgroup_id=facts.cgroup_id,
+        inner_cgroups=facts.inner_cgroups,
         host_network=facts.host_network,
     )
 

@@ -6,6 +6,7 @@ remembered but where a unit was found, and that is checked each time, so a cgrou
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -36,10 +37,15 @@ _MOST_TRIED = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cgroup:
-    """A cgroup that is there. `id` is what the kernel and nft know it by, None in cgroup v1."""
+    """A cgroup that is there. `id` is what the kernel and nft know it by, None in cgroup v1.
+
+    `inner` are (path, id) of those below it, where it is too near to the root to be matched itself
+    (`Hierarchy.begins_at`); sorted by path.
+    """
 
     path: CgroupPath
     id: int | None
+    inner: tuple[tuple[CgroupPath, int], ...] = ()
 
 
 class Cgroups:
@@ -63,7 +69,9 @@ class Cgroups:
             inode = folder.stat().st_ino
         except OSError:
             return None
-        return Cgroup(path=path, id=None if self.hierarchy.mode is Mode.LEGACY else inode)
+        if self.hierarchy.mode is Mode.LEGACY:
+            return Cgroup(path=path, id=None)
+        return Cgroup(path=path, id=inode, inner=tuple(sorted(self._inner(path))))
 
     def unit(self, name: str) -> CgroupPath | None:
         """Where a unit of the system's service manager runs, None while it does not."""
@@ -167,6 +175,19 @@ class Cgroups:
         if tree is None or not path.startswith("/") or ".." in parts or "\0" in path:
             return None
         return tree.joinpath(*parts[1:])
+
+    def _inner(self, path: str) -> Iterator[tuple[CgroupPath, int]]:
+        """Those below it that are deep enough to be matched, the nearest to it; none where it is so itself."""
+        front = [path] if path.count("/") < self.hierarchy.begins_at else []
+        for here in front:
+            for name in self._names(here):
+                inner = f"{here}/{name}"
+                folder = self._folder(inner)
+                if inner.count("/") < self.hierarchy.begins_at and len(front) < _MOST_TRIED:
+                    front.append(inner)
+                elif folder is not None:
+                    with contextlib.suppress(OSError):
+                        yield CgroupPath(inner), folder.stat().st_ino
 
     def _is_still_there(self, unit: str) -> bool:
         path = self._found.get(unit)

@@ -29,6 +29,8 @@ class Hierarchy:
 
     `prefix` is what nft wants before a path: it looks up below /sys/fs/cgroup, which in HYBRID is not the tree.
     `net_cls` is the v1 tree of that controller. `is_whole` False: only a part is visible from this cgroup namespace.
+    `begins_at` is how deep in the tree this process' cgroup namespace begins, 0 in the host's: nft can match none that
+    is less deep from there, and any other.
     """
 
     mode: Mode
@@ -36,6 +38,7 @@ class Hierarchy:
     prefix: str = ""
     net_cls: Path | None = None
     is_whole: bool = True
+    begins_at: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,12 +53,23 @@ def detect(root: Path, *, proc_root: Path = Path("/proc")) -> Hierarchy:
     mounts = _mounts(proc_root / "self/mountinfo")
     net_cls = next((root / one for one in _v1_names(root, mounts, NET_CLS)), None)
     if _kind(mounts, root) == "cgroup2":
-        whole = _is_whole(mounts, root)
-        return Hierarchy(mode=Mode.UNIFIED, tree=root, net_cls=net_cls, is_whole=whole)
+        return Hierarchy(
+            mode=Mode.UNIFIED,
+            tree=root,
+            net_cls=net_cls,
+            is_whole=_is_whole(mounts, root),
+            begins_at=_begins_at(mounts, root),
+        )
     unified = root / "unified"
     if _kind(mounts, unified) == "cgroup2":
-        whole = _is_whole(mounts, unified)
-        return Hierarchy(mode=Mode.HYBRID, tree=unified, prefix="unified", net_cls=net_cls, is_whole=whole)
+        return Hierarchy(
+            mode=Mode.HYBRID,
+            tree=unified,
+            prefix="unified",
+            net_cls=net_cls,
+            is_whole=_is_whole(mounts, unified),
+            begins_at=_begins_at(mounts, unified),
+        )
     systemd = next((root / one for one in _v1_names(root, mounts, "name=systemd")), None)
     if systemd or any(_kind(mounts, path) == "cgroup" for path in mounts if path.parent == root):
         return Hierarchy(mode=Mode.LEGACY, tree=systemd, net_cls=net_cls)
@@ -102,6 +116,12 @@ def _is_whole(mounts: dict[Path, _Mount], tree: Path) -> bool:
     return not (tree / "cgroup.type").exists() and (
         found is None or set(PurePosixPath(found.root).parts) <= {"/", ".."}
     )
+
+
+def _begins_at(mounts: dict[Path, _Mount], tree: Path) -> int:
+    """The levels between the tree's root and the namespace's: as many as the mount shows `..` (`/../..`)."""
+    found = mounts.get(tree) or mounts.get(_resolved(tree))
+    return found.root.split("/").count("..") if found is not None else 0
 
 
 def _resolved(path: Path) -> Path:

@@ -84,8 +84,7 @@ def _by_cgroup(one: WorkloadSettings, cgroups: Cgroups, units: Mapping[str, Cgro
     found = cgroups.locate(path) if path is not None else None
     return _facts(
         one,
-        cgroup=found.path if found is not None else one.match.cgroup,
-        cgroup_id=found.id if found is not None else None,
+        cgroup=found or (Cgroup(path=one.match.cgroup, id=None) if one.match.cgroup else None),
         host_network=True,
         findings=_cgroup_findings(one, cgroups, found),
     )
@@ -95,8 +94,7 @@ def _facts(
     one: WorkloadSettings,
     *,
     addresses: tuple[str, ...] = (),
-    cgroup: CgroupPath | None = None,
-    cgroup_id: int | None = None,
+    cgroup: Cgroup | None = None,
     host_network: bool = False,
     findings: Iterable[Finding],
 ) -> PodFacts:
@@ -105,8 +103,9 @@ def _facts(
         namespace="",
         name=one.name,
         addresses=addresses,
-        cgroup=cgroup,
-        cgroup_id=cgroup_id,
+        cgroup=cgroup.path if cgroup is not None else None,
+        cgroup_id=cgroup.id if cgroup is not None else None,
+        inner_cgroups=cgroup.inner if cgroup is not None else (),
         host_network=host_network,
         direct_level=one.level,
         direct_limits=one.limits,

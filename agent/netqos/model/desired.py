@@ -56,6 +56,7 @@ class DesiredPod:
     """One pod (or workload): its level, its limits (None: no limit) and how its packets are told from others.
 
     `name` is the full name. Addresses are never the node's own (a host-network pod has none here, only its cgroup).
+    `inner_cgroups` as of `PodFacts`.
     """
 
     uid: PodUid
@@ -66,6 +67,7 @@ class DesiredPod:
     addresses: tuple[str, ...] = ()
     cgroup: CgroupPath | None = None
     cgroup_id: int | None = None
+    inner_cgroups: tuple[tuple[CgroupPath, int], ...] = ()
     host_network: bool = False
 
     @property

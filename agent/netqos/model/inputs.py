@@ -85,7 +85,8 @@ class PodFacts:
     """One pod, or one workload of the configuration file, as its source describes it.
 
     `namespace` is empty for a workload. `addresses` are plain IPs, v4 and v6, in the order given. `cgroup_id` is the
-    inode of the cgroup v2 folder, None while it is not there. `kubernetes_qos` None: neither the status nor the spec
+    inode of the cgroup v2 folder, None while it is not there. `inner_cgroups` are (path, id) of those below it, where
+    packets can be told apart by these alone (`netqos.host.cgrouptree`). `kubernetes_qos` None: neither the status nor the spec
     told. The `direct_*` fields are what a workload says of itself outside of annotations.
     """
 
@@ -96,6 +97,7 @@ class PodFacts:
     host_network: bool = False
     cgroup: CgroupPath | None = None
     cgroup_id: int | None = None
+    inner_cgroups: tuple[tuple[CgroupPath, int], ...] = ()
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
     kubernetes_qos: KubernetesQos | None = None
@@ -203,7 +205,10 @@ class Freshness(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceState:
-    """Whether a source may be trusted. `since_s` is the monotonic time of its last good delivery, None before it."""
+    """Whether a source may be trusted. `since_s` is the monotonic time at which it was last known to be good.
+
+    None: it never was. While it is FRESH it is good, however long ago it had something to say.
+    """
 
     freshness: Freshness
     since_s: float | None = None

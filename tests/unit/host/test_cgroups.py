@@ -83,6 +83,28 @@ def test_the_hosts_tree_is_whole_from_a_containers_namespace_too(host: FakeHost)
     assert not detect(host.cgroup, proc_root=host.proc).is_whole
 
 
+def test_in_a_container_what_is_below_a_pod_is_listed_as_deep_as_can_be_matched(host: FakeHost) -> None:
+    """The pod is three deep, the namespace begins four deep; one that is as deep itself stands for itself."""
+    pod = CgroupPath(f"/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod{UID_}.slice")
+    containers = [f"{pod}/cri-containerd-{name}.scope" for name in ("a", "b")]
+    host.make(*containers, f"{containers[0]}/init", NGINX, "/a/b/c/d")
+    found = host.cgroups()
+    assert (found.hierarchy.begins_at, found.locate(pod)) == (0, Cgroup(path=pod, id=host.inode(pod)))
+    mounts = host.proc / "self/mountinfo"
+    mounts.write_text(mounts.read_text().replace("0:2 / ", "0:2 /../../../.. "))
+    cgroups = host.cgroups()
+    assert cgroups.hierarchy.begins_at == 4
+    assert cgroups.pods({UID: None}) == {
+        UID: Cgroup(path=pod, id=host.inode(pod), inner=host.ids(containers))  # type: ignore[arg-type]
+    }
+    found_one = cgroups.locate(CgroupPath("/a"))
+    assert found_one is not None
+    assert found_one.inner == (("/a/b/c/d", host.inode("/a/b/c/d")),)
+    deep = cgroups.locate(CgroupPath("/a/b/c/d"))
+    assert deep == Cgroup(path=CgroupPath("/a/b/c/d"), id=host.inode("/a/b/c/d"))
+    assert cgroups.locate(NGINX) == Cgroup(path=NGINX, id=host.inode(NGINX))
+
+
 def test_a_link_to_the_tree_is_the_tree(host: FakeHost, tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(host.cgroup)
     assert detect(tmp_path / "link", proc_root=host.proc).mode is Mode.UNIFIED

@@ -18,12 +18,11 @@ from netqos.testing.filehosts import FolderHarness
 from netqos_tc import cgroupspace, classify
 from netqos_tc import probe as probing
 from netqos_tc.backend import TcBackend
-from netqos_tc.cgroupspace import begins_below
+from netqos_tc.cgroupspace import begins_at
 from netqos_tc.layout import Facilities
 from netqos_tc.netlink import Channel, Refused
 from netqos_tc.netmsg import Request
 from netqos_tc.probe import Answer, probe
-from netqos_tc.spec import TableSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,21 +141,28 @@ class ShiftingNft(FakeNft):
             raise Unsupported("Operation not supported")
 
 
-@pytest.mark.parametrize("table", [None, classify.table_spec(cgroups=True)])
 @pytest.mark.parametrize(
-    ("is_below", "nft", "cgroups", "codes"),
+    ("begins_at", "nft", "told", "codes"),
     [
-        (True, ShiftingNft(), False, ["cgroup-namespace"]),
-        (True, FakeNft(), True, []),
-        (False, ShiftingNft(), True, []),
+        (4, ShiftingNft(), (True, 4), ["cgroup-namespace"]),
+        (4, FakeNft(), (True, 0), []),
+        (0, ShiftingNft(), (True, 0), []),
+        (7, ShiftingNft(), (False, 0), ["cgroup-namespace"]),
     ],
 )
-def test_where_levels_are_shifted_cgroups_are_not_told_apart_and_that_is_said(
-    *, is_below: bool, nft: FakeNft, cgroups: bool, codes: list[str], table: TableSpec | None
+@pytest.mark.parametrize("made_at", [None, 0, 4])
+def test_which_cgroups_are_told_apart_where_levels_are_shifted(
+    *, begins_at: int, nft: FakeNft, told: tuple[bool, int], codes: list[str], made_at: int | None
 ) -> None:
+    table = None if made_at is None else classify.table_spec(cgroups=True, begins_at=made_at)
+    if (begins_at, made_at, nft) == (4, 4, FakeNft()):
+        told, codes = (
+            (True, 4),
+            ["cgroup-namespace"],
+        )  # a table that counts from there shows what the kernel does
     with (
         mock.patch.object(probing, "_in_new_namespace", return_value=ALL),
-        mock.patch.object(cgroupspace, "begins_below", return_value=is_below),
+        mock.patch.object(cgroupspace, "begins_at", return_value=begins_at),
     ):
         capabilities, facilities = probe(
             RefusingChannel(),  # type: ignore[arg-type]  # has what is called
@@ -164,30 +170,33 @@ def test_where_levels_are_shifted_cgroups_are_not_told_apart_and_that_is_said(
             table=table,
         )
     assert capabilities.available
-    assert (facilities.cgroups, [one.code for one in capabilities.findings]) == (cgroups, codes)
+    assert ((facilities.cgroups, facilities.begins_at), [one.code for one in capabilities.findings]) == (
+        told,
+        codes,
+    )
 
 
 @pytest.mark.parametrize(
     ("lines", "expected"),
     [
-        (["38 30 0:38 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw"], False),
-        (["38 30 0:38 /../../.. /sys/fs/cgroup rw shared:4 - cgroup2 cgroup2 rw"], True),
-        (["38 30 0:38 /../.. /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw"], True),
-        (["38 30 0:38 /.. /mnt rw - cgroup2 cgroup2 rw"], False),
-        (["38 30 0:38 /.. /sys/fs/cgroup rw - tmpfs tmpfs rw"], False),
+        (["38 30 0:38 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw"], 0),
+        (["38 30 0:38 /../../.. /sys/fs/cgroup rw shared:4 - cgroup2 cgroup2 rw"], 3),
+        (["38 30 0:38 /../.. /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw"], 2),
+        (["38 30 0:38 /.. /mnt rw - cgroup2 cgroup2 rw"], 0),
+        (["38 30 0:38 /.. /sys/fs/cgroup rw - tmpfs tmpfs rw"], 0),
         (
             [
                 "38 30 0:38 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw",
                 "garbage",
                 "39 38 0:38 /.. /sys/fs/cgroup ro - cgroup2 cgroup2 rw",
             ],
-            True,
+            1,
         ),
     ],
 )
-def test_where_the_cgroup_namespace_begins(lines: list[str], expected: bool) -> None:
-    assert not begins_below("")
-    assert begins_below("\n".join(lines)) is expected
+def test_where_the_cgroup_namespace_begins(lines: list[str], expected: int) -> None:
+    assert begins_at("") == 0
+    assert begins_at("\n".join(lines)) == expected
 
 
 @pytest.mark.parametrize(("cgroups", "asks"), [(True, False), (False, True)])

@@ -15,6 +15,9 @@ from netqos.sources.kube.pods import KubePod
 AGAIN_S = 10.0
 """How often a cgroup that was found is looked at: one that was made anew has another id."""
 
+SOON_S = 0.5
+"""How often one that is missing is looked for, and one by which packets are told apart is looked at."""
+
 
 class Finder(Protocol):
     """`netqos.host.cgroups.Cgroups`."""
@@ -54,7 +57,8 @@ class Locator:
     def _is_due(self, pod: KubePod, known: _Known | None, now_s: float) -> bool:
         if known is None or known.pod is not pod:
             return True
-        return now_s - known.looked_s >= (0.5 if known.cgroup is None else AGAIN_S)
+        is_urgent = known.cgroup is None or pod.facts.host_network
+        return now_s - known.looked_s >= (SOON_S if is_urgent else AGAIN_S)
 
     def _look(self, pod: KubePod, cgroup: Cgroup | None, known: _Known | None, now_s: float) -> _Known:
         if known is not None and known.pod is pod and known.cgroup == cgroup:
@@ -67,7 +71,7 @@ class Locator:
 
 def _with_cgroup(pod: KubePod, cgroup: Cgroup | None) -> PodFacts:
     if cgroup is not None:
-        return replace(pod.facts, cgroup=cgroup.path, cgroup_id=cgroup.id)
+        return replace(pod.facts, cgroup=cgroup.path, cgroup_id=cgroup.id, inner_cgroups=cgroup.inner)
     if not pod.facts.host_network or not pod.is_running:
         return pod.facts
     pending = info(
