@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from netqos.engine.choices import Line, absent, choose
 from netqos.model.composed import AppliedLimit, Choice
-from netqos.model.health import Finding, warning
+from netqos.model.health import Finding, info, warning
 from netqos.model.inputs import Held, Override, Percent, PodFacts
 from netqos.model.levels import Direction
 from netqos.model.quantities import format_bandwidth, resolve
@@ -70,7 +70,10 @@ def choose_limit(
         last_good=None
         if annotated is None or annotated.result is None
         else (annotated.result, annotated.source),
-        findings=tuple(_of_unknown_total(facts, candidates, total_bps)),
+        findings=(
+            *_of_unknown_total(facts, candidates, total_bps),
+            *_left_to_others(facts, candidates, held),
+        ),
     )
 
 
@@ -108,6 +111,13 @@ def _annotations(
 def _left(candidate: LimitCandidate, held: Held) -> Choice:
     why = f"left to the CNI, which enforces it by {held}"
     return Choice(source=candidate.source, value=candidate.value, verdict="shadowed", reason=why)
+
+
+def _left_to_others(facts: PodFacts, candidates: tuple[LimitCandidate, ...], held: Held) -> Iterator[Finding]:
+    for candidate in candidates:
+        if held and candidate.source.startswith(_OF_CNI):
+            text = f"{candidate.source} ({candidate.value}) is left to the CNI, which enforces it by {held}"
+            yield info("limited-by-cni", facts.subject, text)
 
 
 def _asked(candidate: LimitCandidate, total_bps: int | None, last_good: LastLimit) -> Line[int]:

@@ -1,8 +1,8 @@
 """What leads packets past our classification, or past the queues themselves, with its evidence. Pure.
 
-Packets that pass no postrouting keep priority 0 and run in the leaf `unknown` under L1, never as L0; what an XDP
-program or a NIC forwards by itself passes no qdisc at all and is not shaped. A program is not read: that it may
-redirect is all that is said of it.
+Packets that pass no postrouting keep priority 0: on the way out they run in the leaf `unknown` under L1, never as L0;
+on the way to a pod they run as local ones, which nothing holds. What an XDP program or a NIC forwards by itself passes
+no qdisc at all and is not shaped. A program is not read: that it may redirect is all that is said of it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,10 @@ from netqos.host.tcwire import Flowtable
 from netqos.model.health import Finding, Severity, info, warning
 
 _SHOWN = 3
-_UNKNOWN = "its packets run in the leaf `unknown` of L1, whatever their pod's level and limit"
+_UNKNOWN = (
+    "its packets run in the leaf `unknown` of L1 on the way out and are not held on the way in, whatever their pod's "
+    "level and limit"
+)
 _REDIRECTORS = ("cil_", "cilium", "cali_", "calico_")
 """How the programs of CNIs that forward by themselves begin their names."""
 

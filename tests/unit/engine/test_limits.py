@@ -254,6 +254,13 @@ def test_what_the_cni_enforces_is_left_to_it_and_said_so() -> None:
     )
 
 
+def test_each_pod_that_is_left_to_the_cni_says_so() -> None:
+    facts = pod("prod/web", {K8S_TX: "10M"}, addresses=(ADDRESS,))
+    _, view = only(composed([facts], node=replace(NODE, held=HELD_TX)))
+    assert [(one.code, one.subject) for one in view.findings] == [("limited-by-cni", "pod prod/web")]
+    assert BUCKET in view.findings[0].message
+
+
 def test_our_own_annotations_apply_beside_the_cnis_limiter() -> None:
     assert held_limits({K8S_TX: "10M", OWN_TX: "7M"}).tx.bps == 7 * M
 
