@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import assert_never
 
-from netqos.engine.reconcile import Step, diff, safe_order
+from netqos.engine.reconcile import Difference, Step, diff, safe_order
 from netqos.model.levels import Direction
 from netqos.model.plan import Operation, Verb
 from netqos_tc import describe, lifeline, numbers, strangers
@@ -59,12 +59,13 @@ def operations(
 
     A damaged table is repaired even then: that adds the rules that are missing and leaves every element.
     """
-    broken = _broken_trees(desired, observed) | (
-        _trees_in_debt(desired, observed) if complete else frozenset()
-    )
-    if not complete:
+    different = diff(desired, observed.specs)
+    broken = _broken_trees(different) | (_trees_in_debt(different) if complete else frozenset())
+    if not complete and broken:
         desired = {key: spec for key, spec in desired.items() if device_of(key) not in broken}
-    edits = _edits(desired, observed, broken, names)
+    if broken:
+        different = diff(desired, _without(broken, observed))
+    edits = _edits(different, desired, observed, names)
     if not complete:
         edits = [one for one in edits if one.before is None or (isinstance(one.key, TableKey) and one.after)]
     known = {edit.key: edit for edit in edits}
@@ -95,44 +96,44 @@ def touches_loop(plan: Iterable[Operation]) -> bool:
     )
 
 
-def _broken_trees(desired: Mapping[Key, Spec], observed: TcObserved) -> frozenset[int]:
+def _broken_trees(different: Difference[Key, Spec]) -> frozenset[int]:
     """Trees that no change can mend: the default class is another, or a fixed class stands in the wrong place."""
     found = set()
-    for key, spec in desired.items():
-        met = observed.specs.get(key)
-        if met is None:
-            continue
+    for key, change in different.changes.items():
         is_misplaced = (
             isinstance(key, ClassKey)
-            and isinstance(spec, ClassSpec)
-            and isinstance(met, ClassSpec)
+            and isinstance(change.new, ClassSpec)
+            and isinstance(change.old, ClassSpec)
             and key.minor in numbers.kind_on(key.ifindex).fixed
-            and spec.parent != met.parent
+            and change.new.parent != change.old.parent
         )
-        if is_misplaced or (isinstance(key, RootKey) and spec != met):
+        if is_misplaced or isinstance(key, RootKey):
             found.add(device_of(key) or 0)
     return frozenset(found)
 
 
-def _trees_in_debt(desired: Mapping[Key, Spec], observed: TcObserved) -> frozenset[int]:
+def _trees_in_debt(different: Difference[Key, Spec]) -> frozenset[int]:
     """Trees with a class that, set right in place, would still send nothing for up to a minute."""
     return frozenset(
         device_of(key) or 0
-        for key, spec in desired.items()
-        if (met := observed.specs.get(key)) is not None and is_in_debt(key, spec, met)
+        for key, change in different.changes.items()
+        if is_in_debt(key, change.new, change.old)
     )
 
 
-def _edits(
-    desired: Mapping[Key, Spec], observed: TcObserved, broken: frozenset[int], names: describe.Names
-) -> list[Edit]:
-    """All that differs. A broken tree is made anew, so nothing of it counts as there; its device stays."""
-    met = {
+def _without(broken: frozenset[int], observed: TcObserved) -> dict[Key, Spec]:
+    """What is there. A broken tree is made anew, so nothing of it counts; its device stays."""
+    return {
         key: spec
         for key, spec in observed.specs.items()
         if device_of(key) not in broken or isinstance(key, LinkKey | RedirectKey)
     }
-    found = diff(desired, met)
+
+
+def _edits(
+    found: Difference[Key, Spec], desired: Mapping[Key, Spec], observed: TcObserved, names: describe.Names
+) -> list[Edit]:
+    """All that differs."""
     roots = [key.ifindex for key in desired if isinstance(key, RootKey)]
     pairs: list[tuple[Key, Spec | None, Spec | None]] = [
         *((key, _root_before(key, observed), spec) for key, spec in found.creates.items()),

@@ -101,10 +101,11 @@ def lay_out(desired: DesiredState, observed: TcObserved, placed: Placed, *, queu
         bands=desired.directions.rx.levels if total_bps is not None else None,
         queue_ms=queue_ms,
     )
+    destinations = placed.destinations
     members = {
-        minor: Member(level=placed.pods[minor].level, limit_bps=placed.pods[minor].limits_bps.rx)
-        for minor in placed.destinations
-        if minor in placed.pods
+        minor: Member(level=pod.level, limit_bps=pod.limits_bps.rx)
+        for minor, pod in placed.pods.items()
+        if minor in destinations
     }
     made = tree(ground, members, observed.classes_on(numbers.IFB_INDEX))
     found = places(placed, desired, observed)

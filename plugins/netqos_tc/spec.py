@@ -2,71 +2,83 @@
 
 Desired and observed objects have the same types, so that a plan is a difference of two mappings. Specs hold exactly
 the kernel's own units (bytes per second, scheduler ticks), so that a read-back can be compared by value.
+
+Keys are named tuples, which the interpreter hashes and compares by itself: a plan for 500 workloads looks some 20,000
+of them up. Their `tag` tells two kinds with equal numbers apart.
 """
 
 from __future__ import annotations
 
 import enum
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from netqos.model.levels import Direction
 from netqos_tc import numbers
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class RootKey:
+class RootKey(NamedTuple):
     """The root qdisc of one device."""
 
     ifindex: int
+    tag: str = "root"
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class ClassKey:
+class ClassKey(NamedTuple):
     """A class of our tree on one device, by its minor."""
 
     ifindex: int
     minor: int
+    tag: str = "class"
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class QueueKey:
+class QueueKey(NamedTuple):
     """The queue in a leaf class, by the class's minor."""
 
     ifindex: int
     minor: int
+    tag: str = "queue"
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class FilterKey:
+class FilterKey(NamedTuple):
     """The filters of one preference in our tree; `minor` of the class on which they are, 0: on the root."""
 
     ifindex: int
     preference: int
     minor: int = 0
     chain: int = 0
+    tag: str = "filter"
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class LinkKey:
+class LinkKey(NamedTuple):
     """A device of our own: the IFB."""
 
     ifindex: int
+    tag: str = "link"
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class RedirectKey:
+class RedirectKey(NamedTuple):
     """What leads the packets that a device sends to the IFB first: our filter at its egress hook."""
 
     ifindex: int
+    tag: str = "redirect"
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class TableKey:
+class TableKey(NamedTuple):
     """The nft table of this network namespace."""
+
+    tag: str = "table"
 
 
 class ElementMap(enum.Enum):
-    """The maps of our table whose elements name workloads."""
+    """The maps of our table whose elements name workloads.
+
+    `direction` says in which trees the classes are that its elements lead to; `depth` is that of the cgroups that it
+    holds, None for a map of addresses.
+    """
+
+    direction: Direction
+    depth: int | None
 
     TX4 = "tx4"
     TX6 = "tx6"
@@ -79,15 +91,14 @@ class ElementMap(enum.Enum):
     CG5 = "cg5"
     CG6 = "cg6"
 
-    @property
-    def depth(self) -> int | None:
-        """The depth of the cgroups that it holds, None for a map of addresses."""
-        return int(self.value[2:]) if self.value.startswith("cg") else None
+    def __init__(self, name: str) -> None:
+        """`name` is the map's."""
+        self.direction = Direction.RX if name.startswith("rx") else Direction.TX
+        self.depth = int(name[2:]) if name.startswith("cg") else None
 
-    @property
-    def direction(self) -> Direction:
-        """In which trees the classes are that its elements lead to."""
-        return Direction.RX if self.value.startswith("rx") else Direction.TX
+    __hash__ = (
+        object.__hash__
+    )  # of members there is one each; Enum's own is a call into Python for each look-up
 
 
 ADDRESS_MAPS = {
@@ -101,12 +112,12 @@ ADDRESS_MAPS = {
 CGROUP_MAPS = {one.depth: one for one in ElementMap if one.depth is not None}
 
 
-@dataclass(frozen=True, slots=True)
-class ElementKey:
+class ElementKey(NamedTuple):
     """An element of a map: the text of an address, or the id of a cgroup."""
 
     map: ElementMap
     value: str | int
+    tag: str = "element"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -106,6 +106,7 @@ class _Plot:
         self._ground = ground
         self._kind = kind_on(ground.ifindex)
         self._mtu = ground.mtu
+        self._members: dict[tuple[int, int | None], tuple[ClassSpec, LeafQueueSpec]] = {}
         self._total_bps = ground.total_bps or params.UNKNOWN_TOTAL_BPS
         off = Band(guarantee_bps=0, ceiling_bps=self._total_bps, enabled=False)
         self._bands = ground.bands or PerLevel(off, off, off)
@@ -162,13 +163,22 @@ class _Plot:
         self._put_queue(specs, numbers.UNKNOWN, self._countable_bps(Level.L1, None))
 
     def add_member(self, specs: dict[Key, Spec], minor: int, member: Member) -> None:
-        """One workload's leaf."""
+        """One workload's leaf: the same as that of any other with this level and limit."""
+        place = member.level.value, member.limit_bps
+        made = self._members.get(place)
+        if made is None:
+            made = self._members[place] = self._member(member)
+        leaf, queue = made
+        self._put(specs, minor, leaf)
+        specs[QueueKey(self._ground.ifindex, minor)] = queue
+
+    def _member(self, member: Member) -> tuple[ClassSpec, LeafQueueSpec]:
         ceil_bps = self._ceiling_bps(member.level)
         if member.limit_bps is not None:
             ceil_bps = min(ceil_bps, member.limit_bps)
         shape = params.leaf_shape(member.level, self._rates[member.level].pod_bps, ceil_bps, mtu=self._mtu)
-        self._put_leaf(specs, minor, member.level, shape, prio=self._prio(member.level))
-        self._put_queue(specs, minor, self._countable_bps(member.level, member.limit_bps))
+        leaf = self._leaf(member.level, shape, prio=self._prio(member.level))
+        return leaf, self._queue(self._countable_bps(member.level, member.limit_bps))
 
     def _level(self, level: Level) -> ClassSpec:
         shape = params.inner_shape(self._guarantee_bps(level), self._ceiling_bps(level), mtu=self._mtu)
@@ -203,13 +213,18 @@ class _Plot:
     def _put_leaf(
         self, specs: dict[Key, Spec], minor: int, level: Level, shape: Shape, *, prio: int, weight: int = 1
     ) -> None:
+        self._put(specs, minor, self._leaf(level, shape, prio=prio, weight=weight))
+
+    def _leaf(self, level: Level, shape: Shape, *, prio: int, weight: int = 1) -> ClassSpec:
         quantum = params.quantum(self._mtu, weight=weight)
-        parent = self._kind.class_id(numbers.LEVELS[level])
-        self._put(specs, minor, _class(parent, shape, prio=prio, quantum=quantum))
+        return _class(self._kind.class_id(numbers.LEVELS[level]), shape, prio=prio, quantum=quantum)
 
     def _put_queue(self, specs: dict[Key, Spec], minor: int, rate_bps: int) -> None:
+        specs[QueueKey(self._ground.ifindex, minor)] = self._queue(rate_bps)
+
+    def _queue(self, rate_bps: int) -> LeafQueueSpec:
         limit = params.queue_bytes(rate_bps, target_ms=self._ground.queue_ms, mtu=self._mtu)
-        specs[QueueKey(self._ground.ifindex, minor)] = LeafQueueSpec(limit=limit)
+        return LeafQueueSpec(limit=limit)
 
 
 def _class(parent: int, shape: Shape, *, prio: int | None = None, quantum: int | None = None) -> ClassSpec:

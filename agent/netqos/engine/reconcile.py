@@ -38,16 +38,17 @@ class Difference(Generic[K, S]):
 def diff(
     desired: Mapping[K, S], observed: Mapping[K, S], *, same: Callable[[S, S], bool] = operator.eq
 ) -> Difference[K, S]:
-    """The keyed difference. `same(desired, observed)` decides whether an object needs no change."""
-    return Difference(
-        creates={key: spec for key, spec in desired.items() if key not in observed},
-        changes={
-            key: Change(observed[key], spec)
-            for key, spec in desired.items()
-            if key in observed and not same(spec, observed[key])
-        },
-        deletes={key: spec for key, spec in observed.items() if key not in desired},
-    )
+    """The keyed difference; no spec is None. `same(desired, observed)` decides whether an object needs no change."""
+    creates: dict[K, S] = {}
+    changes: dict[K, Change[S]] = {}
+    for key, spec in desired.items():
+        met = observed.get(key)
+        if met is None:
+            creates[key] = spec
+        elif not same(spec, met):
+            changes[key] = Change(met, spec)
+    deletes = {key: spec for key, spec in observed.items() if key not in desired}
+    return Difference(creates=creates, changes=changes, deletes=deletes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
