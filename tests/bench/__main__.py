@@ -30,9 +30,12 @@ from tests.bench.kubeload import kube_load
 from tests.bench.latency import latency_flood, latency_l0
 from tests.bench.limits import limit_accuracy
 from tests.bench.linkstorm import link_storm
+from tests.bench.loss import class_changes, move, take_over
+from tests.bench.many import many
 from tests.bench.options import Options, say
 from tests.bench.reachable import node_reachable
 from tests.bench.restart import kill9, second_start
+from tests.bench.shaping import local, shaping_cost
 from tests.bench.wake import wake_up
 
 BENCHES: Mapping[str, Callable[[Options], list[Figure]]] = {
@@ -42,6 +45,12 @@ BENCHES: Mapping[str, Callable[[Options], list[Figure]]] = {
     "onset": onset,
     "limit-accuracy": limit_accuracy,
     "wake-up": wake_up,
+    "move": move,
+    "take-over": take_over,
+    "class-changes": class_changes,
+    "shaping-cost": shaping_cost,
+    "local": local,
+    "many": many,
     "latency-l0": latency_l0,
     "latency-flood": latency_flood,
     "node-reachable": node_reachable,

@@ -112,7 +112,7 @@ def memory(options: Options) -> list[Figure]:
                 daemon.client.get("/v1/status")
                 rig.node.call(_scrape)
                 time.sleep(1)
-            figures.append(_resident_mib(daemon.pid))
+            figures.append(resident_mib(daemon.pid))
             daemon.kill()
     return [
         Figure(
@@ -132,6 +132,7 @@ def _scrape() -> None:
         answer.read()
 
 
-def _resident_mib(pid: int) -> float:
+def resident_mib(pid: int) -> float:
+    """What a process has in memory."""
     lines = Path(f"/proc/{pid}/status").read_text(encoding="ascii").splitlines()
     return int(next(line for line in lines if line.startswith("VmRSS:")).split()[1]) / 1024
