@@ -30,7 +30,7 @@ class _Cost:
 
 
 def loop_cost(options: Options) -> list[Figure]:
-    """CPU of the whole process over 20 s, idle and in contention, with its ticks and their lateness."""
+    """CPU of the whole process over 20 s, idle and in contention in both directions, with its ticks and lateness."""
     del options
     with Rig(pods=tuple(_PODS)) as rig, running_daemon(rig, _CASE) as daemon:
         time.sleep(2)
@@ -39,8 +39,9 @@ def loop_cost(options: Options) -> list[Figure]:
         traffic = Traffic(rig)
         for name in _PODS:
             traffic.tcp(name).start()
+            traffic.tcp(name, towards_pod=True).start()
         time.sleep(1)
-        say("loop-cost: 20 s in contention")
+        say("loop-cost: 20 s in contention in both directions")
         busy = _watch(daemon)
         traffic.stop()
     return [

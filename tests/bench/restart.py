@@ -28,6 +28,7 @@ _SPARE = "spare"
 _LONGEST_LIFE_S = 1.2
 _WAIT_EACH = 5
 _SEED = 4
+IFB = "netqos-ifb"
 
 
 def second_start(options: Options) -> list[Figure]:
@@ -85,11 +86,15 @@ def _applied(backend: Document) -> int:
 
 def _kernel(rig: Rig) -> list[str]:
     """Everything of traffic control and nft as text, without counters."""
-    shown = [
-        rig.node.run(["tc", "-d", kind, "show", "dev", rig.uplink]).stdout
-        for kind in ("qdisc", "class", "filter")
+    trees, hooks = (rig.uplink, IFB), [pod.link for pod in rig.pods.values()]
+    commands = [
+        ["tc", "-d", "qdisc", "show"],
+        ["ip", "-d", "link", "show", "type", "ifb"],
+        *(["tc", "-d", kind, "show", "dev", device] for device in trees for kind in ("class", "filter")),
+        *(["tc", "filter", "show", "dev", device, "egress"] for device in hooks),
+        ["nft", "-a", "list", "ruleset"],
     ]
-    return [*"".join(shown).splitlines(), *rig.node.run(["nft", "-a", "list", "ruleset"]).stdout.splitlines()]
+    return [line for command in commands for line in rig.node.run(command).stdout.splitlines()]
 
 
 def _stamps(folders: tuple[Path, ...]) -> dict[Path, tuple[int, int]]:
@@ -177,10 +182,20 @@ def _broken(daemon: Daemon) -> list[str]:
 
 
 def _is_shaped(rig: Rig) -> bool:
-    classes = rig.node.run(["tc", "class", "show", "dev", rig.uplink]).stdout
-    table = rig.node.run(["nft", "list", "ruleset"]).stdout
-    own = [rig.pod(name).address in table for name in _BUSY]
-    return all(f"4e51:{minor}" in classes for minor in ("1 ", "10 ", "11 ", "12 ")) and all(own)
+    """Whether both trees are whole, and every pod has its elements for both directions and its redirect."""
+    trees = {"4e51": rig.uplink, "4e52": IFB}
+    shown = {major: _said(rig, "tc", "class", "show", "dev", device) for major, device in trees.items()}
+    table = _said(rig, "nft", "list", "ruleset")
+    redirects = [_said(rig, "tc", "filter", "show", "dev", rig.pod(name).link, "egress") for name in _BUSY]
+    return (
+        all(f"{major}:{minor}" in shown[major] for major in trees for minor in ("1 ", "10 ", "11 ", "12 "))
+        and all(table.count(f"{rig.pod(name).address} : 4e5") == len(trees) for name in _BUSY)
+        and all(IFB in redirect for redirect in redirects)
+    )
+
+
+def _said(rig: Rig, *command: str) -> str:
+    return rig.node.run(list(command), check=False).stdout
 
 
 def _is_empty(plan: Document) -> bool:
