@@ -73,6 +73,20 @@ def test_the_limiters_of_the_bandwidth_plugin_on_routed_pods(node: ShapedNode) -
     assert codes(node) == [], "an IFB gives packets back: no way past us"
 
 
+def test_the_limiters_that_the_bandwidth_plugin_makes_of_htb(node: ShapedNode) -> None:
+    link = node.rig.pod("web").link
+    for line in (
+        f"qdisc add dev {link} root handle 1: htb default 30",
+        f"class add dev {link} parent 1: classid 1:1 htb rate 40gbit",
+        f"class add dev {link} parent 1: classid 1:30 htb rate 9mbit",
+    ):
+        node.tc(*line.split())
+    held = limiters.held_limits(look(node.rig), [node.ifindex])
+    assert held.of((node.rig.pod("web").address,)) == PerDirection(tx="", rx=f"htb 9M on {link}")
+    node.tc(*f"class del dev {link} classid 1:30".split())
+    assert limiters.held_limits(look(node.rig), [node.ifindex]).by_address == {}, "somebody's own HTB"
+
+
 @pytest.mark.kernel("tbf", "bridge")
 def test_the_limiter_of_a_pod_on_a_bridge() -> None:
     with Rig() as rig:

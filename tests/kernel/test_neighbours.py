@@ -54,7 +54,7 @@ def test_what_others_have_survives_start_change_kill_stop_and_cleanup(rig: Rig) 
     assert lost(rig, before) == {f"qdisc noqueue 0: dev {rig.uplink} root"}
     doctor = json.loads(run(rig, "ctl", "doctor", "--json", "--config", str(daemon.paths.config)).stdout)
     texts = " ".join(one["text"] for one in doctor["checks"] if one["name"] == "neighbours")
-    assert all(words in texts for words in ("a tbf of others limits", "XDP program", "eBPF program"))
+    assert all(words in texts for words in ("a limiter of others holds", "XDP program", "eBPF program"))
     batch = workload(rig, "batch", Level.L2, limits={"egress": "5M", "ingress": "6M"})
     daemon.configure(document(rig, workloads=[batch], node={"bandwidth": {"tx": "100M", "rx": "90M"}}))
     daemon.kill()

@@ -31,8 +31,8 @@ class Capabilities:
 
     `available` False: it can do nothing here; `findings` names every missing piece and the next step. `enforces` holds
     the directions that it shapes; `lends` says that unused bandwidth is lent by the mechanism itself (contract 3: h =
-    0, only L0's ceiling is moved). `apart` names the directions that it shapes on a device of its own: an error about an
-    uplink says nothing of those.
+    0, only L0's ceiling is moved). `apart` names the directions that it shapes on a device of its own: an error about
+    an uplink says nothing of those.
     """
 
     available: bool

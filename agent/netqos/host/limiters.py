@@ -1,15 +1,16 @@
 """Limits that a CNI enforces by itself, told from its objects in the kernel (contract 1.2 line 5). Pure.
 
-The bandwidth plugin of the CNI project, and whoever does as it does, puts a tbf on the host's end of the pod's veth
-pair for what goes to the pod, and sends what comes from it by a redirect through an IFB with a tbf. Cilium's bandwidth
-manager lets fq on the uplink keep departure times that a program sets from its map `cilium_throttle`.
+The bandwidth plugin of the CNI project, and whoever does as it does, puts a tbf (since its version 1.6 an HTB with a
+class 1:30) on the host's end of the pod's veth pair for what goes to the pod, and sends what comes from it by a
+redirect through an IFB with another. Cilium's bandwidth manager lets fq on the uplink keep departure times that a
+program sets from its map `cilium_throttle`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from netqos.host.neighbours import OURS, POD_KINDS, Device, Neighbourhood
+from netqos.host.neighbours import POD_KINDS, Device, Neighbourhood
 from netqos.host.tcwire import Qdisc
 from netqos.model.health import Finding, info
 from netqos.model.inputs import Held, HeldLimits
@@ -38,27 +39,22 @@ def findings(seen: Neighbourhood, held: HeldLimits) -> tuple[Finding, ...]:
     return (*_of_plugin(seen), *_of_manager(held))
 
 
-def is_limiter(qdisc: Qdisc | None) -> bool:
-    """Whether a root is a token bucket of somebody."""
-    return qdisc is not None and qdisc.kind == "tbf" and qdisc.handle >> 16 not in OURS
-
-
 def _to_pod(device: Device) -> Held:
-    return _told(device.root, device.name) if is_limiter(device.root) else ""
+    return _told(device.limiter, device.name) if device.limiter is not None else ""
 
 
 def _from_pod(device: Device, seen: Neighbourhood) -> Held:
     """What comes from a pod arrives at its device's ingress hook."""
     for one in device.hooked:
         target = seen.devices.get(one.filter.target)
-        if one.hook == "ingress" and target is not None and target.kind == "ifb" and is_limiter(target.root):
-            return f"{_told(target.root, target.name)}, fed by {device.name}"
+        limiter = target.limiter if target is not None and target.kind == "ifb" else None
+        if one.hook == "ingress" and target is not None and limiter is not None:
+            return f"{_told(limiter, target.name)}, fed by {device.name}"
     return ""
 
 
-def _told(root: Qdisc | None, name: str) -> Held:
-    assert root is not None
-    return f"tbf {format_bandwidth(root.rate_bps)} on {name}"
+def _told(limiter: Qdisc, name: str) -> Held:
+    return f"{limiter.kind} {format_bandwidth(limiter.rate_bps)} on {name}"
 
 
 def _managers(seen: Neighbourhood, uplinks: frozenset[int]) -> Iterator[Held]:
@@ -85,7 +81,7 @@ def _of_plugin(seen: Neighbourhood) -> Iterator[Finding]:
         yield info(
             "limited-by-cni",
             "pods",
-            f"a tbf of others limits {shown}: kubernetes.io limits of these pods are left to it",
+            f"a limiter of others holds {shown}: kubernetes.io limits of these pods are left to it",
             hint="take the bandwidth plugin out of the CNI's chain to let netqos do it, or set kubernetes.doubleLimits",
         )
 

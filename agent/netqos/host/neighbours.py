@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import socket
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from netqos.host import bpf, tcwire
 from netqos.host.bpf import Program
@@ -25,6 +25,7 @@ POD_KINDS = frozenset({"veth", "netkit"})
 OURS = frozenset({0x4E51, 0x4E52})
 """The majors of our own trees (contract 7)."""
 
+_PLUGINS_HTB, _SHAPED = 0x10000, 0x30
 _NETFILTER = 12
 _HOOK_KINDS = frozenset({"clsact", "ingress"})
 
@@ -53,6 +54,12 @@ class Device:
     def root(self) -> Qdisc | None:
         """The root qdisc, None where the kernel shows none."""
         return next((one for one in self.qdiscs if one.parent == tcwire.ROOT), None)
+
+    @property
+    def limiter(self) -> Qdisc | None:
+        """The root where that is a token bucket of somebody, as a CNI puts one there."""
+        root = self.root
+        return root if root is not None and root.rate_bps and root.handle >> 16 not in OURS else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,7 +123,7 @@ class Neighbours:
 
     def _device(self, payload: memoryview, qdiscs: Mapping[int, list[Qdisc]]) -> Device:
         link = tcwire.decode_link(payload)
-        own = tuple(qdiscs.get(link.index, ()))
+        own = tuple(self._with_rate(one, link.kind) for one in qdiscs.get(link.index, ()))
         return Device(
             index=link.index,
             name=link.name,
@@ -125,6 +132,15 @@ class Neighbours:
             hooked=(*self._hooked(link.index, own), *_by_tcx(link.index)),
             xdp=link.xdp,
         )
+
+    def _with_rate(self, qdisc: Qdisc, link_kind: str) -> Qdisc:
+        """A qdisc; where it is the HTB that the bandwidth plugin makes since 1.6, with the rate of its shaped class."""
+        is_plugins = (qdisc.kind, qdisc.handle, qdisc.parent) == ("htb", _PLUGINS_HTB, tcwire.ROOT)
+        if not is_plugins or link_kind not in POD_KINDS | {"ifb"}:
+            return qdisc
+        dump = self._requests.dump(tcwire.RTM_GETTCLASS, tcwire.classes_request(qdisc.device))
+        rates = dict(map(tcwire.decode_class, dump))
+        return replace(qdisc, rate_bps=rates.get(_PLUGINS_HTB | _SHAPED, 0))
 
     def _hooked(self, device: int, qdiscs: Iterable[Qdisc]) -> Iterator[Hooked]:
         """The filters of the device's hooks, without those of the kinds that only hold others."""
@@ -146,7 +162,7 @@ class Neighbours:
 
     def _behind(self, devices: Iterable[Device]) -> dict[int, frozenset[str]]:
         """The addresses behind each pod's device, by routes or, on a bridge, by neighbours; empty without limiters."""
-        if not any(one.root is not None and one.root.kind == "tbf" for one in devices):
+        if all(one.limiter is None for one in devices):
             return {}
         found: dict[int, set[str]] = {}
         for address, device in self._requests.host_routes().items():

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from netqos.host.rtwire import Attributes, decode_attributes, number, text
 
-RTM_GETNEIGH, RTM_GETQDISC, RTM_GETTFILTER = 30, 38, 46
+RTM_GETNEIGH, RTM_GETQDISC, RTM_GETTCLASS, RTM_GETTFILTER = 30, 38, 42, 46
 NFT_GETFLOWTABLE = 10 << 8 | 23
 NFNL_REQUEST = struct.pack("=BBH", 0, 0, 0)
 ROOT, CLSACT = 0xFFFFFFFF, 0xFFFFFFF1
@@ -23,7 +23,8 @@ HOOKS = {"ingress": 0xFFFFFFF2, "egress": 0xFFFFFFF3}
 _TCMSG = struct.Struct("=B3xiIII")
 _NDMSG = struct.Struct("=BxxxiHBB")
 _LINK = struct.Struct("=BxHiII")
-_RATE_AT = 8  # in struct tc_ratespec, which tc_tbf_qopt begins with
+_RATE_AT = 8  # in struct tc_ratespec, which tc_tbf_qopt and tc_htb_opt begin with
+_RATE64 = {"tbf": 4, "htb": 6}  # TCA_TBF_RATE64, TCA_HTB_RATE64
 _ACTIONS = {"u32": 7, "matchall": 2, "flower": 3, "basic": 3, "bpf": 1, "fw": 4}
 _TARGET_AT = 24  # behind tc_gen and eaction in struct tc_mirred
 _OFFLOAD = 1
@@ -32,7 +33,7 @@ _NOTHING = memoryview(b"")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Qdisc:
-    """A qdisc. `rate_bps`: bits per second of a tbf, 0 of any other kind."""
+    """A qdisc. `rate_bps`: bits per second of what limits, 0 of any other kind."""
 
     device: int
     kind: str
@@ -105,8 +106,20 @@ def decode_qdisc(payload: memoryview) -> Qdisc:
     _family, device, handle, parent, _info = _TCMSG.unpack_from(payload)
     found = decode_attributes(payload[_TCMSG.size :])
     kind = text(found.get(1))
-    rate_bps = _tbf_rate(found) if kind == "tbf" else 0
+    rate_bps = _rate(found, kind) if kind == "tbf" else 0
     return Qdisc(device=device, kind=kind, handle=handle, parent=parent, rate_bps=rate_bps)
+
+
+def classes_request(device: int) -> bytes:
+    """The payload that asks for the classes of a device."""
+    return _TCMSG.pack(0, device, 0, 0, 0)
+
+
+def decode_class(payload: memoryview) -> tuple[int, int]:
+    """(id, rate in bits per second) of a class of HTB; rate 0 of another kind."""
+    _family, _device, handle, _parent, _info = _TCMSG.unpack_from(payload)
+    found = decode_attributes(payload[_TCMSG.size :])
+    return handle, _rate(found, "htb") if text(found.get(1)) == "htb" else 0
 
 
 def decode_filter(payload: memoryview) -> Filter | None:
@@ -157,11 +170,11 @@ def decode_flowtable(payload: memoryview) -> Flowtable:
     )
 
 
-def _tbf_rate(found: Attributes) -> int:
+def _rate(found: Attributes, kind: str) -> int:
     """Bits per second; the 64-bit rate is there where the 32-bit one is saturated."""
     options = decode_attributes(found.get(2, _NOTHING))
-    if 4 in options:
-        return int(struct.unpack("=Q", options[4])[0]) * 8
+    if _RATE64[kind] in options:
+        return int(struct.unpack("=Q", options[_RATE64[kind]])[0]) * 8
     return number(options[1][_RATE_AT:]) * 8 if 1 in options else 0
 
 

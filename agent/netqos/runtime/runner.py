@@ -233,7 +233,7 @@ class BackendRunner:
         for incident in dict.fromkeys(map(_incident, plan.operations)):
             if incident not in self._held_back:
                 self._backoff.repaired(incident, now_s)
-            self._log.warning("drift_repaired", subject=incident)
+                self._log.warning("drift_repaired", subject=incident)
 
     def _count(self, plan: Plan, result: ApplyResult) -> None:
         failed = {failure.operation.subject for failure in result.failures}

@@ -52,7 +52,7 @@ def test_a_bucket_to_the_pod_and_one_that_is_fed_from_it() -> None:
     "device",
     [
         replace(SEEN.devices[WEB], kind=""),
-        replace(SEEN.devices[WEB], qdiscs=(replace(TO_WEB, kind="htb"),)),
+        replace(SEEN.devices[WEB], qdiscs=(replace(TO_WEB, kind="htb", rate_bps=0),)),
         replace(SEEN.devices[WEB], qdiscs=(replace(TO_WEB, parent=0x10001),)),
         replace(SEEN.devices[WEB], qdiscs=(replace(TO_WEB, handle=0x4E520000),)),
     ],
