@@ -19,7 +19,16 @@ from tests.apiserver.client import ApiError, Document
 from tests.apiserver.gobuild import ROOT
 from tests.apiserver.kube import CORE, NODES, NODESLOS, Kube, pods_path
 from tests.apiserver.server import ApiServer
-from tests.kube.manifests import CHART, DAEMONSET, RenderFailed, by_name, helm, is_hook, kustomize
+from tests.kube.manifests import (
+    CHART,
+    DAEMONSET,
+    RenderFailed,
+    by_name,
+    helm,
+    is_hook,
+    kustomize,
+    with_component,
+)
 
 OVERLAYS = {"plain": "netqos-system", "koordinator": "koordinator-system", "restricted": "netqos-system"}
 CHARTS: dict[str, dict[str, Any]] = {
@@ -148,6 +157,25 @@ def test_one_capability_and_no_way_to_more(name: str, rendered: Rendered) -> Non
         "/run/netqos",
         "/var/lib/netqos",
     }
+
+
+def test_the_hosts_cgroup_namespace_is_for_those_who_ask_for_it(
+    renderer: Path, kube: Kube, tmp_path: Path
+) -> None:
+    plain = by_name(kustomize(renderer, "plain"))
+    objects = by_name(with_component(renderer, "plain", "host-cgroups", tmp_path))
+    daemonset = objects.pop(("DaemonSet", "netqos"))
+    (container,) = daemonset["spec"]["template"]["spec"]["containers"]
+    assert container["securityContext"] == {
+        "runAsUser": 0,
+        "runAsGroup": 0,
+        "privileged": True,
+        "readOnlyRootFilesystem": True,
+    }
+    del plain["DaemonSet", "netqos"]
+    assert objects == plain
+    daemonset["metadata"]["namespace"] = kube.namespace
+    kube.api.apply(kube.api.path_of(daemonset), daemonset, dryRun="All", fieldValidation="Strict")
 
 
 @pytest.mark.parametrize("name", ALL)
