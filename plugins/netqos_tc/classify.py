@@ -4,8 +4,11 @@ The order decides (each step was measured with masquerade, VXLAN and host traffi
 
 - `output`: a priority of ours that a process set itself is cleared; packets that were sent before and come back in a
   tunnel have no socket and keep theirs. Then the cgroups, the deepest last, since the last match stays.
-- `postrouting`, before source NAT: the priorities that would mean "unshaped" are cleared; the source address decides;
-  what the node itself sends, and has no class yet, is the host's.
+- `forward`: the source address decides, and is believed only of a packet that came in where the node would send
+  an answer; a forged one is the unknown leaf's. (Forwarding sets the priority before this hook and never after.)
+- `postrouting`, before source NAT: the priorities that would mean "unshaped" are cleared; the source address decides of
+  what was not forwarded (IPVS sends it from input to output); what the node itself sends, and has no class yet, is the
+  host's.
 - What has no class of the uplinks now was sent by neither a workload nor the node: it comes from outside, and its
   destination decides. A destination that nobody claims is the ingress tree's unknown leaf.
 
@@ -25,14 +28,16 @@ from netqos_tc import numbers
 from netqos_tc.nfwire import TABLE
 from netqos_tc.spec import ADDRESS_MAPS, CGROUP_MAPS, ChainSpec, ElementMap, RuleSpec, TableSpec
 
+FORWARD: Final = "forward"
 OUTPUT: Final = "output"
 POSTROUTING: Final = "postrouting"
-CHAIN_NAMES: Final = (OUTPUT, POSTROUTING)
+CHAIN_NAMES: Final = (FORWARD, OUTPUT, POSTROUTING)
 CRITICAL_OWNER: Final = "netqos:critical"
 PROBE_TABLE: Final = "netqos_probe"
 
 _MANGLE: Final = -150
 _CHAINS: Final = {
+    FORWARD: ChainSpec(name=FORWARD, hook=2, priority=_MANGLE),
     OUTPUT: ChainSpec(name=OUTPUT, hook=3, priority=_MANGLE),
     POSTROUTING: ChainSpec(name=POSTROUTING, hook=4, priority=_MANGLE),
 }
@@ -43,13 +48,20 @@ _KEY_TYPES: Final = {
     one: "ipv4_addr" if version == 4 else "ipv6_addr" for (_way, version), one in ADDRESS_MAPS.items()
 }
 _OURS: Final = f"meta priority & 0x{numbers.OURS_MASK:08x} {{}} 0x{numbers.OURS:08x}"
-_NOT_SENT_HERE: Final = f"meta priority & 0xffff0000 != 0x{numbers.KINDS.tx.root:08x}"
+_SENT_HERE: Final = f"meta priority & 0xffff0000 {{}} 0x{numbers.KINDS.tx.root:08x}"
+_NOT_SENT_HERE: Final = _SENT_HERE.format("!=")
+_FORGED: Final = numbers.text(numbers.KINDS.tx.class_id(numbers.UNKNOWN))
 _HOST: Final = numbers.text(numbers.KINDS.tx.class_id(numbers.HOST))
 _OUTSIDE: Final = numbers.text(numbers.KINDS.rx.class_id(numbers.UNKNOWN))
-_POSTROUTING_RULES: Final = (
-    ("direct", f"meta priority {{{{ {numbers.MAJOR:x}:0, {numbers.INGRESS_MAJOR:x}:0 }}}} {{set}} 0:0"),
+_FORWARD_RULES: Final = (
     ("tx4", "{set} ip saddr map @tx4"),
     ("tx6", "{set} ip6 saddr map @tx6"),
+    ("forged", f"{_SENT_HERE.format('==')} fib saddr . iif oif missing {{set}} {_FORGED}"),
+)
+_POSTROUTING_RULES: Final = (
+    ("direct", f"meta priority {{{{ {numbers.MAJOR:x}:0, {numbers.INGRESS_MAJOR:x}:0 }}}} {{set}} 0:0"),
+    ("tx4", f"{_NOT_SENT_HERE} {{set}} ip saddr map @tx4"),
+    ("tx6", f"{_NOT_SENT_HERE} {{set}} ip6 saddr map @tx6"),
     ("host", f"fib saddr type local {_OURS.format('!=')} {{set}} {_HOST}"),
     ("outside", f"{_NOT_SENT_HERE} {{set}} {_OUTSIDE}"),
     ("rx4", f"meta priority {_OUTSIDE} {{set}} ip daddr map @rx4"),
@@ -57,15 +69,16 @@ _POSTROUTING_RULES: Final = (
 )
 
 
-def table_spec(*, cgroups: bool, begins_at: int = 0) -> TableSpec:
+def table_spec(*, cgroups: bool, begins_at: int = 0, sources: bool = True) -> TableSpec:
     """The table as it must be; without `cgroups` for a kernel that cannot tell a packet's cgroup.
 
-    `begins_at` is how deep in the tree the cgroups begin that can be told (`netqos_tc.cgroupspace`).
+    `begins_at` is how deep in the tree the cgroups begin that can be told (`netqos_tc.cgroupspace`). Without `sources`
+    for a kernel that cannot look up where a source is.
     """
-    rules = _rules(cgroups=cgroups, begins_at=begins_at)
+    rules = _rules(cgroups=cgroups, begins_at=begins_at, sources=sources)
     return TableSpec(
         maps=frozenset(one.value for one in maps(cgroups=cgroups)),
-        chains=frozenset(_CHAINS.values()),
+        chains=frozenset(_chains(sources=sources).values()),
         rules=tuple(RuleSpec(chain=chain, comment=name) for chain, name, _text in rules),
     )
 
@@ -73,6 +86,11 @@ def table_spec(*, cgroups: bool, begins_at: int = 0) -> TableSpec:
 def has_cgroups(spec: TableSpec) -> bool:
     """Whether a table was made `cgroups=True`."""
     return ElementMap.CG1.value in spec.maps
+
+
+def has_sources(spec: TableSpec) -> bool:
+    """Whether a table was made `sources=True`."""
+    return _CHAINS[FORWARD] in spec.chains
 
 
 def begins_at(spec: TableSpec) -> int:
@@ -83,7 +101,7 @@ def begins_at(spec: TableSpec) -> int:
 
 def text_of(spec: TableSpec) -> str:
     """The commands that make a table of ours."""
-    return setup_text(cgroups=has_cgroups(spec), begins_at=begins_at(spec))
+    return setup_text(cgroups=has_cgroups(spec), begins_at=begins_at(spec), sources=has_sources(spec))
 
 
 def maps(*, cgroups: bool) -> tuple[ElementMap, ...]:
@@ -106,16 +124,16 @@ def repair_text(met: TableSpec, after: TableSpec) -> str:
     return "".join([*emptied, *(f"delete chain inet {TABLE} {name}\n" for name in wrong), text])
 
 
-def setup_text(*, cgroups: bool, begins_at: int = 0, table: str = TABLE) -> str:
+def setup_text(*, cgroups: bool, begins_at: int = 0, sources: bool = True, table: str = TABLE) -> str:
     """The commands that make the table; maps that are there keep their elements."""
     lines = [f"add table inet {table}"]
     for one in maps(cgroups=cgroups):
         key_type = _KEY_TYPES.get(one, "cgroupsv2")
         lines.append(f"add map inet {table} {one.value} {{ type {key_type} : classid; }}")
-    for chain in _CHAINS:
+    for chain in _chains(sources=sources):
         base = f"type filter hook {chain} priority mangle; policy accept;"
         lines += [f"add chain inet {table} {chain} {{ {base} }}", f"flush chain inet {table} {chain}"]
-    for chain, name, text in _rules(cgroups=cgroups, begins_at=begins_at):
+    for chain, name, text in _rules(cgroups=cgroups, begins_at=begins_at, sources=sources):
         lines.append(f'add rule inet {table} {chain} {text} comment "{name}"')
     return "\n".join(lines) + "\n"
 
@@ -125,9 +143,10 @@ def removal_text(table: str = TABLE) -> str:
     return f"delete table inet {table}\n"
 
 
-def probe_text(*, cgroups: bool, begins_at: int = 0) -> str:
+def probe_text(*, cgroups: bool, begins_at: int = 0, sources: bool = False) -> str:
     """A transaction that succeeds where the table could be made, and leaves nothing."""
-    return setup_text(cgroups=cgroups, begins_at=begins_at, table=PROBE_TABLE) + removal_text(PROBE_TABLE)
+    text = setup_text(cgroups=cgroups, begins_at=begins_at, sources=sources, table=PROBE_TABLE)
+    return text + removal_text(PROBE_TABLE)
 
 
 def owner_of(uid: str) -> str:
@@ -142,7 +161,11 @@ def cgroup_map(depth: int) -> ElementMap | None:
     return CGROUP_MAPS.get(depth)
 
 
-def _rules(*, cgroups: bool, begins_at: int = 0) -> list[tuple[str, str, str]]:
+def _chains(*, sources: bool) -> dict[str, ChainSpec]:
+    return {name: spec for name, spec in _CHAINS.items() if sources or name != FORWARD}
+
+
+def _rules(*, cgroups: bool, begins_at: int, sources: bool) -> list[tuple[str, str, str]]:
     """Chain, comment and text of every rule, in order.
 
     `socket transparent` matches whatever has a socket; a tunnel's outer packet of a forwarded one has none.
@@ -163,5 +186,9 @@ def _rules(*, cgroups: bool, begins_at: int = 0) -> list[tuple[str, str, str]]:
         ]
     else:
         rules.append((OUTPUT, "reset", f"{_OURS.format('==')} meta skuid >= 0 {set_priority} 0:0"))
-    rules += [(POSTROUTING, name, text.format(set=set_priority)) for name, text in _POSTROUTING_RULES]
-    return [(chain, f"netqos 2 {name}", text) for chain, name, text in rules]
+    steps = {FORWARD: _FORWARD_RULES if sources else (), POSTROUTING: _POSTROUTING_RULES}
+    rules += [
+        (chain, name, text.format(set=set_priority)) for chain, own in steps.items() for name, text in own
+    ]
+    rules.sort(key=lambda rule: CHAIN_NAMES.index(rule[0]))
+    return [(chain, f"netqos 3 {name}", text) for chain, name, text in rules]

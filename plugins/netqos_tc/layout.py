@@ -37,6 +37,7 @@ class Facilities:
     cgroups: bool = True
     begins_at: int = 0
     ingress: bool = True
+    sources: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +81,8 @@ def lay_out(desired: DesiredState, observed: TcObserved, options: Options, facil
     trees = _egress_trees(
         [_ground(desired, uplink, options, facilities) for uplink in uplinks], placed, observed
     )
-    table: dict[Key, Spec] = {TableKey(): classify.table_spec(cgroups=told.cgroups, begins_at=told.begins_at)}
+    rules = classify.table_spec(cgroups=told.cgroups, begins_at=told.begins_at, sources=facilities.sources)
+    table: dict[Key, Spec] = {TableKey(): rules}
     steered = {numbers.IFB_INDEX: inwards.steered} | {one: made.steered for one, made in trees.items()}
     return Layout(
         specs=table | {**placed.elements, **inwards.specs} | _joined(made.specs for made in trees.values()),

@@ -67,7 +67,7 @@ def probe(
     """
     trials = try_kernel(route)
     begins_at = cgroupspace.begins_at(mountinfo())
-    told, nft_findings = _proven(table, begins_at) or _try_nft(nft, begins_at)
+    told, sources, nft_findings = _proven(table, begins_at) or _try_nft(nft, begins_at)
     findings = (*_kernel_findings(trials), *nft_findings)
     is_available = Answer.NO not in {trials.may_write, trials.htb, trials.bfifo} and told is not None
     told = told or Told(cgroups=False)
@@ -85,6 +85,7 @@ def probe(
         cgroups=told.cgroups,
         begins_at=told.begins_at,
         ingress=trials.ingress,
+        sources=sources,
     )
 
 
@@ -176,22 +177,26 @@ def _in_new_namespace(work: Callable[[], dict[str, Answer]]) -> dict[str, Answer
     return results[0] if results else None
 
 
-def _proven(table: TableSpec | None, begins_at: int) -> tuple[Told | None, tuple[Finding, ...]] | None:
+_Tried = tuple[Told | None, bool, tuple[Finding, ...]]
+"""Which cgroups can be told, whether sources can be looked up, and what is to be said of both."""
+
+
+def _proven(table: TableSpec | None, begins_at: int) -> _Tried | None:
     """What a table that was made before proves. One without cgroups may be from an older kernel: that is tried anew.
 
     So is one that a daemon in another place of the tree has made, and one that counts from the root.
     """
     if table != classify.table_spec(cgroups=True, begins_at=begins_at):
         return None
-    return Told(begins_at=begins_at), _shifted(begins_at)
+    return Told(begins_at=begins_at), True, _shifted(begins_at)
 
 
-def _try_nft(nft: Callable[[], NftRunner], begins_at: int) -> tuple[Told | None, tuple[Finding, ...]]:
-    """Which cgroups the table can tell, None where it cannot be made at all. Levels may count from `begins_at`."""
+def _try_nft(nft: Callable[[], NftRunner], begins_at: int) -> _Tried:
+    """What the table can tell, None where it cannot be made at all. Levels may count from `begins_at`."""
     try:
         runner = nft()
     except Unsupported as problem:
-        return None, (error("no-libnftables", "backend tc", problem.message, hint=problem.hint),)
+        return None, False, (error("no-libnftables", "backend tc", problem.message, hint=problem.hint),)
     problems = []
     for cgroups in (True, False):
         try:
@@ -199,12 +204,30 @@ def _try_nft(nft: Callable[[], NftRunner], begins_at: int) -> tuple[Told | None,
         except NetqosError as problem:
             problems.append(problem)
         else:
+            sources = _try_sources(runner)
             counts_from = begins_at if cgroups and begins_at and _is_shifted(runner) else 0
             if counts_from > max(CGROUP_MAPS):
-                return Told(cgroups=False), (_too_deep(counts_from),)
-            findings = (*map(_no_cgroups, problems), *_shifted(counts_from))
-            return Told(cgroups=cgroups, begins_at=counts_from), findings
-    return None, (_no_nft(problems[-1]),)
+                return Told(cgroups=False), not sources, (*sources, _too_deep(counts_from))
+            findings = (*sources, *map(_no_cgroups, problems), *_shifted(counts_from))
+            return Told(cgroups=cgroups, begins_at=counts_from), not sources, findings
+    return None, False, (_no_nft(problems[-1]),)
+
+
+def _try_sources(runner: NftRunner) -> tuple[Finding, ...]:
+    """What is to be said where the table cannot look up where a packet's source is."""
+    try:
+        runner.run(classify.probe_text(cgroups=False, sources=True))
+    except NetqosError as problem:
+        return (
+            warning(
+                "source-not-verified",
+                "backend tc",
+                "a workload that forges another's address sends in its name: this kernel cannot look up where a "
+                f"source is; {problem.message}",
+                hint="the kernel needs CONFIG_NFT_FIB_INET; net.ipv4.conf.all.rp_filter=1 drops forged packets too",
+            ),
+        )
+    return ()
 
 
 def mountinfo() -> str:

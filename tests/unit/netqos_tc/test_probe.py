@@ -41,9 +41,12 @@ class RefusingChannel:
 class FakeNft:
     without_cgroups: NetqosError | None = None
     with_cgroups: NetqosError | None = None
+    with_sources: NetqosError | None = None
 
     def run(self, commands: str) -> None:
         problem = self.with_cgroups if "cgroupv2" in commands else self.without_cgroups
+        if "fib saddr . iif" in commands:
+            problem = self.with_sources
         if problem is not None:
             raise problem
 
@@ -107,7 +110,7 @@ ALL = dict.fromkeys(("htb", "bfifo", "u32", "ifb", "redirect"), Answer.YES)
             RefusingChannel(),
             Unsupported("libnftables.so.1 cannot be loaded", hint="install"),
             ALL,
-            (False, Facilities(cgroups=False), {"no-libnftables"}),
+            (False, Facilities(cgroups=False, sources=False), {"no-libnftables"}),
         ),
         (
             RefusingChannel(),
@@ -119,7 +122,13 @@ ALL = dict.fromkeys(("htb", "bfifo", "u32", "ifb", "redirect"), Answer.YES)
             RefusingChannel(),
             FakeNft(with_cgroups=Rejected("socket"), without_cgroups=Rejected("fib")),
             ALL,
-            (False, Facilities(cgroups=False), {"no-nft-maps"}),
+            (False, Facilities(cgroups=False, sources=False), {"no-nft-maps"}),
+        ),
+        (
+            RefusingChannel(),
+            FakeNft(with_sources=Rejected("fib")),
+            ALL,
+            (True, Facilities(sources=False), {"source-not-verified"}),
         ),
     ],
 )

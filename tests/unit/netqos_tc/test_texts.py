@@ -87,7 +87,7 @@ def test_a_probe_leaves_nothing_and_never_names_the_real_table() -> None:
 
 def test_the_deepest_cgroup_is_looked_up_last() -> None:
     comments = [rule.comment for rule in classify.table_spec(cgroups=True).rules if rule.chain == "output"]
-    assert comments == ["netqos 2 reset", *(f"netqos 2 cg{depth}" for depth in range(1, 7))]
+    assert comments == ["netqos 3 reset", *(f"netqos 3 cg{depth}" for depth in range(1, 7))]
     assert [classify.cgroup_map(depth) for depth in (0, 1, 6, 7)] == [
         None,
         ElementMap.CG1,
@@ -145,13 +145,14 @@ def test_a_repair_empties_every_chain_before_one_goes_and_leaves_the_maps() -> N
     spec = classify.table_spec(cgroups=True)
     met = replace(spec, chains=spec.chains | {ChainSpec(name="evil", hook=3, priority=0, policy=0)})
     lines = classify.repair_text(met, spec).splitlines()
-    assert lines[:4] == [
+    assert lines[:5] == [
         "flush chain inet netqos evil",
+        "flush chain inet netqos forward",
         "flush chain inet netqos output",
         "flush chain inet netqos postrouting",
         "delete chain inet netqos evil",
     ]
-    assert lines[4:] == classify.setup_text(cgroups=True).splitlines()
+    assert lines[5:] == classify.setup_text(cgroups=True).splitlines()
 
 
 @pytest.mark.parametrize("name", ["x; delete table ip filter", "a b", "1", "", "a\nflush ruleset", '"'])
