@@ -210,7 +210,7 @@ def _kill_figures(found: _Kills, series: Series, watch: Watch, kills: int) -> li
     broken = "; ".join(found.broken_files[:3])
     wanted: dict[str, tuple[str, float, Target | None, str]] = {
         "shaping not there": ("times", found.gone, at_most(0), ""),
-        "root qdisc deleted": ("times", watch.counts.get("qdisc deleted", 0), at_most(0), ""),
+        "root qdisc deleted": ("times", watch.counts.get("root deleted", 0), at_most(0), ""),
         "files not whole": ("times", len(found.broken_files), at_most(0), broken),
         "best second of the total": ("%", 100 * total.best_bps / _CASE.total_bps, at_most(102), ""),
         "worst second of a level": ("% of its guarantee", 100 * worst, None, "starts take a core each"),

@@ -32,6 +32,8 @@ _NAMES = {
 }
 _SO_RCVBUFFORCE = 33  # include/uapi/asm-generic/socket.h
 _HEADER = struct.Struct("=IHHII")
+_TCMSG = struct.Struct("=BxxxiII")  # include/uapi/linux/rtnetlink.h: family, device, handle, parent
+_DELQDISC, _ROOT = 37, 0xFFFFFFFF
 _READY = b"!"
 
 
@@ -44,7 +46,7 @@ class Watch:
         self._call: Call[dict[str, int]] | None = None
         self._stop = -1
         self.counts: dict[str, int] = {}
-        """Reports by kind, known after the end: `qdisc deleted`, `nft transaction`."""
+        """Reports by kind, known after the end: `qdisc deleted` (a root is `root deleted` too), `nft transaction`."""
 
     def __enter__(self) -> Self:
         """Watch from now on."""
@@ -87,14 +89,18 @@ def _collect(stop: int, sockets: tuple[socket.socket, ...]) -> Counter[str]:
         ready, _, _ = select.select([stop, *(one.fileno() for one in sockets)], [], [])
         for one in sockets:
             if one.fileno() in ready:
-                found.update(_NAMES[kind] for kind in _kinds(one.recv(1 << 20)) if kind in _NAMES)
+                found.update(_names(one.recv(1 << 20)))
         if ready == [stop]:
             return found
 
 
-def _kinds(data: bytes) -> Iterator[int]:
+def _names(data: bytes) -> Iterator[str]:
     place = 0
     while place < len(data):
         size, kind, *_ = _HEADER.unpack_from(data, place)
-        yield kind
+        name = _NAMES.get(kind)
+        if name is not None:
+            yield name
+        if kind == _DELQDISC and _TCMSG.unpack_from(data, place + _HEADER.size)[-1] == _ROOT:
+            yield "root deleted"
         place += (size + 3) & ~3
