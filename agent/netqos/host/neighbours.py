@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import socket
+import struct
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -91,7 +92,7 @@ class Neighbours:
         """What is there, not older than `RECHECK_S`; `now_s` is monotonic. Where it cannot be read, what was there."""
         if now_s - self._read_s >= RECHECK_S:
             self._read_s = now_s
-            with contextlib.suppress(OSError):
+            with contextlib.suppress(OSError, ValueError, struct.error):  # ours to decode, on any kernel
                 self._seen = self._look()
         return self._seen
 

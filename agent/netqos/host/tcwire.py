@@ -15,7 +15,7 @@ from netqos.host.rtwire import Attributes, decode_attributes, number, text
 
 RTM_GETNEIGH, RTM_GETQDISC, RTM_GETTCLASS, RTM_GETTFILTER = 30, 38, 42, 46
 NFT_GETFLOWTABLE = 10 << 8 | 23
-NFNL_REQUEST = struct.pack("=BBH", 0, 0, 0)
+NFNL_REQUEST = bytes(4)
 ROOT, CLSACT = 0xFFFFFFFF, 0xFFFFFFF1
 HOOKS = {"ingress": 0xFFFFFFF2, "egress": 0xFFFFFFF3}
 """The parents of a clsact qdisc's filters; those of an `ingress` qdisc answer to the first one too."""
@@ -23,6 +23,8 @@ HOOKS = {"ingress": 0xFFFFFFF2, "egress": 0xFFFFFFF3}
 _TCMSG = struct.Struct("=B3xiIII")
 _NDMSG = struct.Struct("=BxxxiHBB")
 _LINK = struct.Struct("=BxHiII")
+_NFGENMSG = struct.Struct("=BBH")
+_NFT_FAMILIES = {1: "inet", 2: "ip", 5: "netdev", 7: "bridge", 10: "ip6"}
 _RATE_AT = 8  # in struct tc_ratespec, which tc_tbf_qopt and tc_htb_opt begin with
 _RATE64 = {"tbf": 4, "htb": 6}  # TCA_TBF_RATE64, TCA_HTB_RATE64
 _ACTIONS = {"u32": 7, "matchall": 2, "flower": 3, "basic": 3, "bpf": 1, "fw": 4}
@@ -159,12 +161,12 @@ def decode_neighbour(payload: memoryview) -> Neighbour | None:
 
 def decode_flowtable(payload: memoryview) -> Flowtable:
     """A flowtable; `name` is as nft writes it, with family and table."""
-    families = {1: "inet", 2: "ip", 10: "ip6"}
-    found = decode_attributes(payload[4:])
+    family, _version, _resource = _NFGENMSG.unpack_from(payload)
+    found = decode_attributes(payload[_NFGENMSG.size :])
     hook = decode_attributes(found.get(3, _NOTHING))
     flags = int(struct.unpack(">I", found[7])[0]) if 7 in found else 0
     return Flowtable(
-        name=f"{families.get(payload[0], payload[0])} {text(found.get(1))} {text(found.get(2))}",
+        name=f"{_NFT_FAMILIES.get(family, family)} {text(found.get(1))} {text(found.get(2))}",
         devices=tuple(_texts(hook.get(3, _NOTHING))),
         is_offloaded=bool(flags & _OFFLOAD),
     )
