@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from pathlib import Path
 
 import psutil
@@ -353,10 +354,13 @@ def test_bookmarks_keep_a_quiet_watch_young(
     followed = follow(apiserver, kube.node, proxy=proxy, pace=Pace(watch_s=3)).ready()
     followed.until(lambda: bool(_versions(proxy)))  # ready is the list; its watch follows
     first = _versions(proxy)[0]
-    for n in range(30):
-        kube.api.patch(f"{NODES}/{kube.node}", {"metadata": {"labels": {"n": str(n)}}})
+
+    def is_younger() -> bool:
+        kube.api.patch(f"{NODES}/{kube.node}", {"metadata": {"labels": {"n": str(time.monotonic_ns())}}})
         threading.Event().wait(0.25)
-    assert _versions(proxy)[-1] > first
+        return _versions(proxy)[-1] > first
+
+    followed.until(is_younger, 30)
     assert followed.freshness()["pods"] == "fresh"
 
 
