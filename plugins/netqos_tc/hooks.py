@@ -10,6 +10,7 @@ is bound to it, whatever else it says; so an action that led to an IFB that is g
 
 from __future__ import annotations
 
+import errno
 import struct
 from collections.abc import Iterable
 from typing import Final
@@ -76,6 +77,14 @@ def make_redirect(ifindex: int, spec: RedirectSpec) -> list[Request]:
         Request(uapi.NEWTFILTER, netmsg.CREATE | netmsg.EXCLUSIVE, body),
         Request(uapi.NEWACTION, netmsg.CREATE | netmsg.REPLACE, again),
     ]
+
+
+def is_needless(request: Request, code: int) -> bool:
+    """Whether a refusal means nothing: an action that a filter has made is only put right by itself.
+
+    In a user namespace nobody may do that: tc_ctl_action in net/sched/act_api.c asks for CAP_NET_ADMIN in the first.
+    """
+    return request.type == uapi.NEWACTION and code == errno.EPERM
 
 
 def get_actions() -> tuple[Request, ...]:

@@ -151,8 +151,10 @@ def _try_ingress(route: Channel) -> dict[str, Answer]:
     made = route.write(hooks.make_link(numbers.IFB_INDEX, LinkSpec()))
     if any(made):
         return {"ifb": Answer.NO}
-    led = route.write([hooks.make_hook(_LOOPBACK), *hooks.make_redirect(_LOOPBACK, redirect)])
-    return {"ifb": Answer.YES, "redirect": Answer.NO if any(led) else Answer.YES}
+    requests = [hooks.make_hook(_LOOPBACK), *hooks.make_redirect(_LOOPBACK, redirect)]
+    led = zip(requests, route.write(requests), strict=True)
+    is_refused = any(one is not None and not hooks.is_needless(request, one.code) for request, one in led)
+    return {"ifb": Answer.YES, "redirect": Answer.NO if is_refused else Answer.YES}
 
 
 def _answer(refused: Refused | None) -> Answer:

@@ -7,6 +7,7 @@ the others are applied: one workload in disorder never holds up the rest.
 from __future__ import annotations
 
 import errno
+import itertools
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -114,9 +115,13 @@ class Writer:
 
         for job in jobs:
             outcome.attempt(job, partial(encode, job))
-        answers = iter(self._tools.route.write(requests))
+        answers = iter(zip(requests, self._tools.route.write(requests), strict=True))
         for job, count in sent:
-            refused = [one for one in (next(answers) for _ in range(count)) if one is not None]
+            refused = [
+                one
+                for request, one in itertools.islice(answers, count)
+                if one is not None and not hooks.is_needless(request, one.code)
+            ]
             if job.edit.after is None and all(one.code in _ABSENT for one in refused):
                 refused = []
             outcome.add(job, refused[0] if refused else None)
