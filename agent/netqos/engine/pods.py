@@ -1,13 +1,9 @@
-"""One pod by itself: everything of it that no other pod has a say in.
-
-Reading its annotations is the costly part; equal texts are read once (the parser is pure).
-"""
+"""One pod by itself: everything of it that no other pod has a say in. `podmemo` keeps it for the next step."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 
 from netqos.engine.access import Access, access_of, allowed_rules
 from netqos.engine.levels import ChosenLevel, choose_level
@@ -16,7 +12,7 @@ from netqos.model.composed import LastGood
 from netqos.model.health import Finding, warning
 from netqos.model.ids import PodUid
 from netqos.model.inputs import NO_HELD_LIMITS, NOT_HELD, Held, HeldLimits, Override, PodFacts
-from netqos.model.levels import Direction, Level, PerDirection
+from netqos.model.levels import Direction, PerDirection
 from netqos.model.rules import Rule
 from netqos.settings.annotations import (
     NET_QOS_CLASS,
@@ -101,31 +97,13 @@ def resolve_pod(facts: PodFacts, context: PodContext) -> ResolvedPod:
 
 
 def _read(facts: PodFacts, settings: Settings) -> AnnotationInputs:
-    annotations = facts.annotations
-    return _parse(
-        tuple((key, annotations[key]) for key in _RELEVANT if key in annotations),
-        facts.labels.get(QOS_CLASS),
-        facts.subject,
-        tuple(settings.classes.items()),
-        kubernetes_limits=settings.kubernetes.annotations,
-    )
-
-
-@lru_cache(maxsize=2048)
-def _parse(
-    annotations: tuple[tuple[str, str], ...],
-    label: str | None,
-    subject: str,
-    classes: tuple[tuple[str, Level], ...],
-    *,
-    kubernetes_limits: bool,
-) -> AnnotationInputs:
+    label, annotations = facts.labels.get(QOS_CLASS), facts.annotations
     return parse_annotations(
-        dict(annotations),
+        {key: annotations[key] for key in _RELEVANT if key in annotations},
         {} if label is None else {QOS_CLASS: label},
-        subject=subject,
-        classes=dict(classes),
-        kubernetes_limits=kubernetes_limits,
+        subject=facts.subject,
+        classes=settings.classes,
+        kubernetes_limits=settings.kubernetes.annotations,
     )
 
 
