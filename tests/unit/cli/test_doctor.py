@@ -98,7 +98,7 @@ def test_kernel_options_from_the_running_kernel_or_from_boot(make_host: Callable
     (missing,) = host.kernel_options(found)
     assert (missing.verdict, missing.text) == (
         Verdict.WARN,
-        "ifb is missing, which shapes ingress, which this version does not yet",
+        "ifb is missing, which shapes ingress",
     )
     (found.root / "proc/config.gz").write_bytes(gzip.compress(everything.encode()))
     assert verdicts(host.kernel_options(found)) == ["ok"]

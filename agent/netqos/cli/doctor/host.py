@@ -16,8 +16,10 @@ CAP_NET_ADMIN, CAP_SYS_ADMIN = 12, 21  # linux/capability.h
 OPTIONS = (
     ("sch_htb", "NET_SCH_HTB", "shapes the levels"),
     ("bfifo", "NET_SCH_FIFO", "keeps queues short"),
-    ("cls_u32", "NET_CLS_U32", "gives ARP, LLDP and DHCP a leaf of their own"),
-    ("ifb", "IFB", "shapes ingress, which this version does not yet"),
+    ("cls_u32", "NET_CLS_U32", "gives ARP, LLDP and DHCP a leaf of their own, and shapes ingress"),
+    ("ifb", "IFB", "shapes ingress"),
+    ("clsact", "NET_SCH_INGRESS", "shapes ingress"),
+    ("act_mirred", "NET_ACT_MIRRED", "shapes ingress"),
     ("nf_tables", "NF_TABLES_INET", "classifies packets"),
     ("nft_fib", "NFT_FIB_INET", "tells the node's own packets"),
     ("nft_socket", "NFT_SOCKET", "tells packets by their cgroup"),
