@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path as Folder
 
@@ -87,6 +89,31 @@ def test_a_pod_on_the_hosts_network_runs_in_its_own_cgroup() -> None:
         assert not folder.exists()
     except Unsupported as problem:
         pytest.skip(f"{tree}: {problem}")
+
+
+OWNER = """
+import time
+from netqos.testing.netns import Rig
+with Rig(host_pods=("proxy",)) as rig:
+    rig.place("proxy").popen(["sleep", "1000"])
+    print(rig.host_pods["proxy"].cgroup, flush=True)
+    time.sleep(1000)
+"""
+
+
+def test_the_next_rig_sweeps_the_cgroup_of_a_killed_owner() -> None:
+    owner = subprocess.Popen(
+        [sys.executable, "-c", OWNER], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert owner.stdout is not None
+    folder = owner.stdout.readline().strip()
+    owner.kill()
+    _, said = owner.communicate(timeout=20)
+    if "Unsupported" in said:
+        pytest.skip(said.splitlines()[-1])
+    assert Folder(folder).is_dir()
+    with Rig():
+        assert not Folder(folder).exists()
 
 
 def test_a_path_without_an_answer_is_told_by_its_name() -> None:
