@@ -7,6 +7,7 @@ import os
 import socket
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -95,6 +96,10 @@ def sent_from(rig: Rig, cgroup: Path, *, moves_late: bool = False) -> dict[str, 
     }
 
 
+def is_sent_by(rig: Rig, cgroup: Path, leaf: str) -> bool:
+    return list(sent_from(rig, cgroup)) == [leaf]
+
+
 def elements(rig: Rig) -> str:
     return rig.node.run(["nft", "-n", "list", "map", "inet", "netqos", "cg2"]).stdout
 
@@ -127,7 +132,7 @@ def test_a_unit_is_known_by_its_name_wherever_in_the_slices_it_runs(rig: Rig, tr
                 remove_cgroup(folder)
             service.mkdir()
             assert service.stat().st_ino != number
-            when(lambda leaf=leaf: list(sent_from(rig, service)) == [leaf])
+            when(partial(is_sent_by, rig, service, leaf))
             remove_cgroup(service)
             when(lambda: "workload:web" not in elements(rig))
 
