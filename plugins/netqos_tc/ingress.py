@@ -119,9 +119,9 @@ def lay_out(desired: DesiredState, observed: TcObserved, placed: Placed, *, queu
 
 
 def places(placed: Placed, desired: DesiredState, observed: TcObserved) -> Places:
-    """Where workloads are. One that is behind a device by some of its addresses only is apart too."""
+    """Where workloads are. One that is led to the IFB by some of its addresses only is apart too."""
     uplinks = frozenset(uplink.index for uplink in desired.uplinks)
-    devices: set[int] = set()
+    ways: dict[int, frozenset[int]] = {}
     apart: list[Apart] = []
     destinations = placed.destinations
     for minor, pod in placed.pods.items():
@@ -133,12 +133,13 @@ def places(placed: Placed, desired: DesiredState, observed: TcObserved) -> Place
         for address in addresses:
             device = observed.routes.device(address) or 0
             reason = _why_not_behind(device, uplinks, observed)
+            if not reason:
+                ways[device] = exits(device, observed.devices, uplinks=uplinks)
+                reason = _why_not_led(ways[device], observed)
             if reason:
                 apart.append(Apart(pod=pod, reason=f"{address} {reason}", device=device))
                 break
-            devices.add(device)
-    ways = [exits(device, observed.devices, uplinks=uplinks) for device in devices]
-    return Places(devices=frozenset[int]().union(*ways), apart=tuple(apart))
+    return Places(devices=frozenset[int]().union(*ways.values()), apart=tuple(apart))
 
 
 def foreign_ifb(observed: TcObserved) -> Finding:
@@ -164,6 +165,13 @@ def _why_not_behind(device: int, uplinks: frozenset[int], observed: TcObserved) 
     if known is not None and known.kind in TUNNELS:
         return f"is reached by {name}, a tunnel"
     return ""
+
+
+def _why_not_led(ways: frozenset[int], observed: TcObserved) -> str:
+    """What keeps all devices by which a workload may be reached from sending to the IFB, "" where one does."""
+    if not ways or not all(_obstacle(observed.hooks.get(one, Hook())) for one in ways):
+        return ""
+    return f"is behind {', '.join(map(observed.device_name, sorted(ways)))}, where a redirect cannot go"
 
 
 def _redirects(devices: Iterable[int], observed: TcObserved) -> tuple[dict[Key, RedirectSpec], list[Finding]]:
