@@ -149,7 +149,9 @@ def _claim_pod(claims: Claims, pod: DesiredPod, told: Told) -> None:
     elif pod.cgroup is None or pod.cgroup_id is None:
         claims.findings.append(
             info(
-                "pending", subject, "it has neither an address nor a cgroup yet, so its packets are not known"
+                "pending",
+                subject,
+                "it has neither an address nor a cgroup (of version 2) yet, so its packets are not known",
             )
         )
     elif told.cgroups and _depth(pod.cgroup) >= told.begins_at:

@@ -157,3 +157,21 @@ def test_a_changed_pod_is_looked_at_at_once_and_one_that_is_gone_forgotten() -> 
 def test_a_host_network_pod_without_a_cgroup_is_told() -> None:
     found = Locator(Tree()).locate((pod("a", host=True),), now_s=0)  # type: ignore[arg-type] # a dict is a mapping
     assert [one.code for one in found[0].findings] == ["pod-cgroup-missing"]
+
+
+def test_a_host_network_pod_is_looked_at_twice_a_second_with_its_containers() -> None:
+    tree = Tree()
+    locator = Locator(tree)  # type: ignore[arg-type] # a dict is a mapping
+    path, hosted = CgroupPath("/kubepods/poda"), pod("a", host=True)
+    for at_s, inner in ((0.0, 8), (0.6, 9)):
+        tree.found["a"] = Cgroup(path=path, id=7, inner=((CgroupPath(f"{path}/c"), inner),))
+        (found,) = locator.locate((hosted,), now_s=at_s)
+        assert (found.cgroup_id, found.inner_cgroups) == (7, ((f"{path}/c", inner),))
+
+
+def test_a_host_network_pod_under_version_1_is_told() -> None:
+    tree = Tree()
+    tree.found["a"] = Cgroup(path=CgroupPath("/kubepods/poda"), id=None)
+    for on_host, codes in ((True, ["pod-cgroup-v1"]), (False, [])):
+        (found,) = Locator(tree).locate((pod("a", host=on_host),), now_s=0)  # type: ignore[arg-type] # as above
+        assert [one.code for one in found.findings] == codes
