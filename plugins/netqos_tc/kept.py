@@ -6,16 +6,21 @@ a device which got another name goes to its new one.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from typing import Final
 
 from netqos.backend import StateStore
 from netqos_tc.answers import Link
 from netqos_tc.root import Root, from_document, to_document
 
+_PLAIN: Final = re.compile(r"[a-z0-9_.-]+")
+
 
 def document_name(device: str) -> str:
-    """Under which name the state folder keeps the earlier root of a device."""
-    return f"root-{device}"
+    """Under which name the state folder, which takes few characters, keeps the earlier root of a device."""
+    is_plain = _PLAIN.fullmatch(device) is not None
+    return f"root-{device}" if is_plain else f"root-hex-{device.encode(errors='surrogateescape').hex()}"
 
 
 class KeptRoots:

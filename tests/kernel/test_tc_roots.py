@@ -16,6 +16,7 @@ from netqos.testing import states
 from netqos.testing.filehosts import MemoryState
 from netqos.testing.harness import converge
 from netqos.testing.states import M
+from netqos_tc.kept import document_name
 from tests.kernel.tchost import UPLINK, UPLINK_INDEX, UplinkHost, make_backend, only
 
 pytestmark = pytest.mark.kernel("veth", "htb", "u32", "nft", "nft-fib", "nft-socket", "tbf")
@@ -274,12 +275,12 @@ async def test_the_earlier_root_follows_a_device_to_its_new_name(host: UplinkHos
     await converge(backend, DESIRED)
     await backend.observe()
     host.namespace.run(["ip", "link", "set", "up0", "down"])
-    host.namespace.run(["ip", "link", "set", "up0", "name", "ens5"])
+    host.namespace.run(["ip", "link", "set", "up0", "name", "enP2p1s0"])
     await backend.observe()
-    assert list(host.state.documents) == ["root-ens5"]
+    assert list(host.state.documents) == [document_name("enP2p1s0")]
     backend.shut()
     giver = make_backend(host.namespace, host.state)
     await converge(giver, NOTHING)
     giver.shut()
-    assert "tbf 77: root" in host.namespace.run(["tc", "qdisc", "show", "dev", "ens5"]).stdout
+    assert "tbf 77: root" in host.namespace.run(["tc", "qdisc", "show", "dev", "enP2p1s0"]).stdout
     assert host.state.documents == {}
