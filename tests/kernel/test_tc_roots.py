@@ -89,10 +89,21 @@ async def test_when_the_foreign_root_goes_ours_comes(host: UplinkHost) -> None:
     assert any("htb 4e51:" in line for line in qdiscs(host))
 
 
-async def test_tbf_is_taken_when_allowed_and_put_back_with_its_options(host: UplinkHost) -> None:
-    tc(host, f"qdisc add dev up0 {TBF}")
+@pytest.mark.parametrize(
+    "root",
+    [
+        TBF,
+        "root handle 8: pfifo limit 77",
+        "root handle 8: bfifo limit 77777",
+        "root handle 9: pfifo_fast",
+    ],
+)
+async def test_a_root_is_taken_when_allowed_and_put_back_with_its_options(
+    host: UplinkHost, root: str
+) -> None:
+    tc(host, f"qdisc add dev up0 {root}")
     before = qdiscs(host)
-    await there_and_back(host, {"takeover": ["tbf"]})
+    await there_and_back(host, {"takeover": ["tbf", "pfifo", "bfifo"]})
     assert qdiscs(host) == before
     assert host.state.documents == {}
 

@@ -36,8 +36,6 @@ QUEUES = "numtxqueues 3 numrxqueues 3"
 ROOTS = {
     "default": (),
     "pfifo_fast": ("qdisc add dev up0 root handle 9: pfifo_fast",),
-    "pfifo": ("qdisc add dev up0 root handle 8: pfifo limit 77",),
-    "tbf": ("qdisc add dev up0 root handle 77: tbf rate 123mbit burst 17kb latency 33ms",),
     "tbf with a queue": (
         "qdisc add dev up0 root handle 77: tbf rate 123mbit burst 17kb latency 33ms",
         "qdisc add dev up0 parent 77:1 handle 78: pfifo limit 55",
@@ -50,7 +48,7 @@ ROOTS = {
     "prio": ("qdisc add dev up0 root handle 6: prio bands 4",),
     "fq_codel": ("qdisc add dev up0 root handle 5: fq_codel flows 64 limit 500",),
 }
-FEATURES = {"tbf": "tbf", "tbf with a queue": "tbf", "prio": "prio", "fq_codel": "fq_codel"}
+FEATURES = {"tbf with a queue": "tbf", "prio": "prio", "fq_codel": "fq_codel"}
 
 
 class Killed(BaseException):
