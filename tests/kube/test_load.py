@@ -33,7 +33,7 @@ def test_a_thousand_pods_of_100_kib(node: Node, kube: Kube) -> None:
     node.daemon.start(timeout_s=30)
     eventually(lambda: fresh(node), 60)
     eventually(lambda: node.classes().count("ceil 10Mbit") == 1000, 60)
-    assert peak_mib(node.daemon) < 110
+    assert peak_mib(node.daemon) < 96
 
 
 @pytest.mark.timeout(180, func_only=True)
