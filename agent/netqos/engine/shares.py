@@ -53,7 +53,7 @@ def divide(
 
 
 def portions(amount: int, needs: Sequence[int]) -> list[int]:
-    """`amount` divided by need, each part at least the floor; the parts add up to it, less what rounding takes.
+    """`amount` divided by need, each part at least the floor; the parts add up to it.
 
     Needs that fit are met, and the rest is spread in proportion to them (alike where nobody needs anything).
     """
@@ -61,7 +61,9 @@ def portions(amount: int, needs: Sequence[int]) -> list[int]:
     whole = sum(met)
     rest = amount - whole
     parts = [one + (rest * one // whole if whole else rest // len(met)) for one in met]
-    return _raised(parts, _floor(amount, len(parts)))
+    parts = _raised(parts, _floor(amount, len(parts)))
+    parts[parts.index(max(parts))] += amount - sum(parts)  # what rounding took
+    return parts
 
 
 def _given(total_bps: int, bands: PerLevel[Band], needs: Sequence[PerLevel[int]]) -> list[PerLevel[int]]:

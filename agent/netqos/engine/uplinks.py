@@ -132,14 +132,14 @@ def _alone(found: DesiredUplink) -> PerDirection[int | None]:
 
 
 def _sharing(uplinks: Sequence[DesiredUplink]) -> Iterator[Finding]:
-    for direction in Direction:
-        names = [one.name for one in uplinks if one.pool_bps[direction] is not None]
-        if names:
-            yield info(
-                "uplinks-share-total",
-                direction.value,
-                f"{', '.join(names)}: they share one total; each has a part of it, moved by what it needs",
-            )
+    """Of egress alone: what is received may be shaped behind all uplinks at once."""
+    names = [one.name for one in uplinks if one.pool_bps.tx is not None]
+    if names:
+        yield info(
+            "uplinks-share-total",
+            Direction.TX.value,
+            f"{', '.join(names)}: they share one total; each has a part of it, moved by what it needs",
+        )
 
 
 def _no_uplink(node: NodeFacts) -> Finding:
