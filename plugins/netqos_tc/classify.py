@@ -5,7 +5,7 @@ The order decides (each step was measured with masquerade, VXLAN and host traffi
 - `output`: a priority of ours that a process set itself is cleared; packets that were sent before and come back in a
   tunnel have no socket and keep theirs. Then the cgroups, the deepest last, since the last match stays.
 - `forward`: the source address decides, and is believed only of a packet that came in where the node would send
-  an answer; a forged one is the unknown leaf's. (Forwarding sets the priority before this hook and never after.)
+  an answer; a forged one counts as from outside. (Forwarding sets the priority before this hook and never after.)
 - `postrouting`, before source NAT: the priorities that would mean "unshaped" are cleared; the source address decides of
   what was not forwarded (IPVS sends it from input to output); what the node itself sends, and has no class yet, is the
   host's.
@@ -50,18 +50,17 @@ _KEY_TYPES: Final = {
 _OURS: Final = f"meta priority & 0x{numbers.OURS_MASK:08x} {{}} 0x{numbers.OURS:08x}"
 _SENT_HERE: Final = f"meta priority & 0xffff0000 {{}} 0x{numbers.KINDS.tx.root:08x}"
 _NOT_SENT_HERE: Final = _SENT_HERE.format("!=")
-_FORGED: Final = numbers.text(numbers.KINDS.tx.class_id(numbers.UNKNOWN))
 _HOST: Final = numbers.text(numbers.KINDS.tx.class_id(numbers.HOST))
 _OUTSIDE: Final = numbers.text(numbers.KINDS.rx.class_id(numbers.UNKNOWN))
 _FORWARD_RULES: Final = (
     ("tx4", "{set} ip saddr map @tx4"),
     ("tx6", "{set} ip6 saddr map @tx6"),
-    ("forged", f"{_SENT_HERE.format('==')} fib saddr . iif oif missing {{set}} {_FORGED}"),
+    ("forged", f"{_SENT_HERE.format('==')} fib saddr . iif oif missing {{set}} {_OUTSIDE}"),
 )
 _POSTROUTING_RULES: Final = (
     ("direct", f"meta priority {{{{ {numbers.MAJOR:x}:0, {numbers.INGRESS_MAJOR:x}:0 }}}} {{set}} 0:0"),
-    ("tx4", f"{_NOT_SENT_HERE} {{set}} ip saddr map @tx4"),
-    ("tx6", f"{_NOT_SENT_HERE} {{set}} ip6 saddr map @tx6"),
+    ("tx4", f"{_OURS.format('!=')} {{set}} ip saddr map @tx4"),
+    ("tx6", f"{_OURS.format('!=')} {{set}} ip6 saddr map @tx6"),
     ("host", f"fib saddr type local {_OURS.format('!=')} {{set}} {_HOST}"),
     ("outside", f"{_NOT_SENT_HERE} {{set}} {_OUTSIDE}"),
     ("rx4", f"meta priority {_OUTSIDE} {{set}} ip daddr map @rx4"),

@@ -22,7 +22,7 @@ from netqos_tc.moves import Steered
 from netqos_tc.observed import TcObserved
 from netqos_tc.options import Options
 from netqos_tc.root import is_lossy, why_foreign
-from netqos_tc.spec import ElementSpec, Key, LinkKey, RootKey, RootSpec, Spec, TableKey
+from netqos_tc.spec import ElementKey, ElementSpec, Key, LinkKey, RootKey, RootSpec, Spec, TableKey
 from netqos_tc.tree import Ground, Member, Tree, root_spec, tree
 
 ONE_LOCK_BPS: Final = 25_000_000_000
@@ -86,7 +86,12 @@ def lay_out(desired: DesiredState, observed: TcObserved, options: Options, facil
     steered = {numbers.IFB_INDEX: inwards.steered} | {one: made.steered for one, made in trees.items()}
     return Layout(
         specs=table | {**placed.elements, **inwards.specs} | _joined(made.specs for made in trees.values()),
-        findings=(*findings, *claims.findings, *bypass.unsaid(inwards.findings, past)),
+        findings=(
+            *findings,
+            *claims.findings,
+            *_source_findings(placed, observed),
+            *bypass.unsaid(inwards.findings, past),
+        ),
         workloads={minor: pod.name for minor, pod in placed.pods.items()},
         steered={device: one for device, one in steered.items() if one is not None},
         is_whole=desired.complete,
@@ -230,6 +235,27 @@ def _speed_findings(uplink: DesiredUplink) -> list[Finding]:
             f"HTB serves all CPUs under one lock, which may hold up {format_bandwidth(total_bps)}",
             hint="compare the throughput with network QoS off",
         )
+    ]
+
+
+def _source_findings(placed: Placed, observed: TcObserved) -> list[Finding]:
+    """The bridges behind which a workload may send in another's name."""
+    behind: dict[int, set[int]] = {}
+    for key, spec in placed.elements.items():
+        if not isinstance(key, ElementKey) or not isinstance(spec, ElementSpec):
+            continue
+        if key.map.direction is Direction.TX and isinstance(key.value, str):
+            device = observed.routes.device(key.value) or 0
+            behind.setdefault(device, set()).add(spec.minor)
+    return [
+        info(
+            "source-not-verified",
+            known.name,
+            "a workload behind this bridge that forges another's address sends in its name; the node cannot tell",
+            hint="containers need CAP_NET_RAW for it; drop that where they are not trusted",
+        )
+        for device, minors in sorted(behind.items())
+        if (known := observed.devices.get(device)) is not None and known.kind == "bridge" and len(minors) > 1
     ]
 
 

@@ -52,6 +52,12 @@ class ShapedNode:
             rx=states.direction(None),
         )
 
+    def both(self, *pods: DesiredPod) -> DesiredState:
+        """A node with 50/30/20 percent of unequal totals in both directions."""
+        rx_bps = TOTAL_BPS * 6 // 10
+        up = states.uplink(index=self.ifindex, tx_bps=TOTAL_BPS, rx_bps=rx_bps)
+        return states.node(pods, uplinks=(up,), tx=states.direction(TOTAL_BPS), rx=states.direction(rx_bps))
+
     def pod(
         self,
         name: str,
