@@ -30,7 +30,7 @@ LEVELS = {
 MAJORS = {Direction.TX: "4e51", Direction.RX: "4e52"}
 LEVEL_MINORS = {Level.L0: "10", Level.L1: "11", Level.L2: "12"}
 UNKNOWN = "11f"
-LOCAL_BYTES = 4 * M
+LOCAL_BYTES = 16 * M
 BULK_BYTES = 400_000
 
 Document = dict[str, Any]
@@ -146,22 +146,37 @@ def grown(
     return Counter({key: count - before.get(key, 0) for key, count in after.items()})
 
 
-def level_rates(node: Node, direction: Direction) -> Iterator[dict[Level, float]]:
-    """What the levels of the first device with a tree send, in windows of a second."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window:
+    """A second of the levels: what all of them sent, and each one's part of it.
+
+    On a busy machine the moment of a reading is known less well than what was read: the parts do not depend on it.
+    """
+
+    total_bps: float
+    parts: Mapping[Level, float]
+
+
+def windows(node: Node, direction: Direction) -> Iterator[Window]:
+    """What the levels of the first device with a tree send from now on."""
     device, major = node.devices(direction)[0], MAJORS[direction]
     began_s, before = time.monotonic(), node.sent(direction)
     while True:
         time.sleep(1)
         ended_s, after = time.monotonic(), node.sent(direction)
         counted = grown(before, after)
-        yield {
-            level: counted[device, f"{major}:{minor}"] * 8 / (ended_s - began_s)
-            for level, minor in LEVEL_MINORS.items()
-        }
+        levels = {level: counted[device, f"{major}:{minor}"] for level, minor in LEVEL_MINORS.items()}
+        total = max(1, sum(levels.values()))
+        yield Window(
+            total_bps=total * 8 / (ended_s - began_s),
+            parts={level: count / total for level, count in levels.items()},
+        )
         began_s, before = ended_s, after
 
 
-def guarantees(node: Node, direction: Direction) -> dict[Level, float]:
+def promised(node: Node, direction: Direction) -> Window:
     """Each uplink has a tree with the whole total; on the way in there is one for all of them."""
     trees = len(node.rig.uplinks) if direction is Direction.RX else 1
-    return {level: bps * trees for level, bps in GUARANTEES_BPS[direction].items()}
+    total_bps = TOTAL_BPS[direction]
+    parts = {level: bps / total_bps for level, bps in GUARANTEES_BPS[direction].items()}
+    return Window(total_bps=float(total_bps * trees), parts=parts)
