@@ -146,15 +146,15 @@ class TcFastPath:
     def _sample(self, unit: Unit) -> UnitSample:
         l0, l1, l2, root, *rest = self._exchange(self._all[unit])
         taken_at_s = self._monotonic()
-        waiting = answers.read_qdisc(root).counters
-        level_bytes = PerLevel(l0, l1, l2).map(lambda one: answers.read_class(one).counters.sent_bytes)
+        waiting = answers.read_counters(root)
+        level_bytes = PerLevel(l0, l1, l2).map(lambda one: answers.read_counters(one).sent_bytes)
         if not self._shaped[unit].receivers:
             (device,) = rest
             _received, device_bytes = answers.read_device_bytes(device)
             offered_bytes = None
         else:
             local, *devices = rest[: -len(_LED)]
-            stayed = answers.read_class(local).counters
+            stayed = answers.read_counters(local)
             waiting = waiting.without(stayed)
             device_bytes = sum(received for received, _sent in map(answers.read_device_bytes, devices))
             led_bytes = sum(map(hooks.read_action_bytes, rest[-len(_LED) :]))
