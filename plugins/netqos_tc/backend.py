@@ -85,7 +85,7 @@ class TcBackend:
     async def observe(self) -> TcObserved:
         """Read back everything of ours, exactly, and the roots that are not ours."""
         kernel = self._open()
-        kernel.surroundings.look(self._own_redirects())
+        kernel.reader.forget_hooks(kernel.surroundings.look(self._own_redirects()))
         found, self._print = self._read(kernel)
         self._links = found.links
         self._own_hooks = (self._own_hooks & kernel.surroundings.devices.keys()) | found.own_hooks()
@@ -163,6 +163,7 @@ class TcBackend:
         """Whether all is as at the last observation; what the fast loop moves does not count."""
         self._kept.renew()
         last, devices = self._print, self._devices()
+        kernel.reader.forget_hooks(changes.led_devices(plan.operations))
         if last is None or last.ifindexes != devices:
             return False
         kernel = self._open()

@@ -92,6 +92,12 @@ def touches_loop(plan: Iterable[Operation]) -> bool:
     keys = [operation.payload.key for operation in plan if isinstance(operation.payload, Edit)]
     return any(
         isinstance(key, RootKey | LinkKey) or (isinstance(key, ClassKey) and key.minor in numbers.INNER)
+def led_devices(plan: Iterable[Operation]) -> frozenset[int]:
+    """The devices whose redirect the operations make, change or remove."""
+    keys = [operation.payload.key for operation in plan if isinstance(operation.payload, Edit)]
+    return frozenset(key.ifindex for key in keys if isinstance(key, RedirectKey))
+
+
         for key in keys
     )
 

@@ -72,6 +72,7 @@ class Reader:
         """Both channels stay the caller's."""
         self._route = route
         self._netfilter = netfilter
+        self._hooks: dict[int, tuple[Hook, RedirectSpec | None]] = {}
 
     def inventory(self) -> Inventory:
         """Everything of ours, and the roots that are not ours."""
@@ -85,6 +86,14 @@ class Reader:
         self._add_hooks(found, qdiscs)
         self._add_table(found)
         return found
+
+    def forget_hooks(self, changed: Iterable[int] | None = None) -> None:
+        """Read the hooks of these devices anew in the next inventory, and of all for None.
+
+        What is at the others is as it was read last: the kernel tells of every change (`netqos_tc.surroundings`).
+        """
+        for ifindex in list(self._hooks) if changed is None else changed:
+            self._hooks.pop(ifindex, None)
 
     def root_of(self, ifindex: int) -> Root | None:
         """The root of one device that is not ours, as `inventory` gives it."""
@@ -187,17 +196,21 @@ class Reader:
 
     def _add_hooks(self, found: Inventory, qdiscs: Iterable[Qdisc]) -> None:
         """What is at the egress hook of each device that has one."""
+        before, self._hooks = self._hooks, {}
         for one in qdiscs:
-            if one.parent != uapi.CLSACT:
-                continue
-            if one.kind != "clsact":
-                found.hooks[one.ifindex] = Hook(has_ingress=True)
-                continue
-            messages = self._egress_filters(one.ifindex)
-            found.hooks[one.ifindex] = Hook(has_clsact=True, preferences=hooks.preferences(messages))
-            redirect = hooks.read_redirect(messages)
-            if redirect is not None:
-                found.specs[RedirectKey(one.ifindex)] = redirect
+            if one.parent == uapi.CLSACT:
+                met = before.get(one.ifindex) or self._read_hook(one)
+                self._hooks[one.ifindex] = met
+                found.hooks[one.ifindex], redirect = met
+                if redirect is not None:
+                    found.specs[RedirectKey(one.ifindex)] = redirect
+
+    def _read_hook(self, qdisc: Qdisc) -> tuple[Hook, RedirectSpec | None]:
+        if qdisc.kind != "clsact":
+            return Hook(has_ingress=True), None
+        messages = self._egress_filters(qdisc.ifindex)
+        hook = Hook(has_clsact=True, preferences=hooks.preferences(messages))
+        return hook, hooks.read_redirect(messages)
 
     def _egress_filters(self, ifindex: int) -> list[Message]:
         try:

@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from netqos_tc import answers, netmsg, routing, uapi
+from netqos_tc import answers, netmsg, numbers, routing, uapi
 from netqos_tc.netlink import Channel
 from netqos_tc.netmsg import Message
 from netqos_tc.places import Device, Routes
@@ -43,7 +43,8 @@ class Surroundings:
         self._socket.settimeout(0)
         self._filter = BridgeFilter()
         self._is_stale = True
-        self._are_hooks_changed = True
+        self._changed_hooks: set[int] = set()
+        self._are_all_hooks_changed = True
         self.routes = Routes()
         self.devices: Mapping[int, Device] = {}
 
@@ -52,22 +53,28 @@ class Surroundings:
         self._socket.close()
         self._filter.close()
 
-    def look(self, watched: Collection[int] = ()) -> None:
-        """Bring `routes` and `devices` up to date; what changes from now on is a change."""
+    def look(self, watched: Collection[int] = ()) -> frozenset[int] | None:
+        """Bring `routes` and `devices` up to date; what changes from now on is a change.
+
+        The devices at whose hooks others have changed something since the last time; None for all.
+        """
         self._drain(watched)
-        self._are_hooks_changed = False
+        changed = None if self._are_all_hooks_changed else frozenset(self._changed_hooks)
+        self._changed_hooks.clear()
+        self._are_all_hooks_changed = False
         if self._is_stale:
             self._is_stale = False
             dumps = [self._route.dump(routing.dump_routes(one)) for one in (socket.AF_INET, socket.AF_INET6)]
             self.routes = routing.read_routes(message for dump in dumps for message in dump)
             links = self._route.dump(routing.dump_links())
             self.devices = routing.read_devices(links, filtered=self._filter.read())
+        return changed
 
     def is_changed(self, watched: Collection[int]) -> bool:
         """Whether routes or hooks have changed since `look`, or one of the watched devices went or is down."""
         self._drain(watched)
         self._is_stale = self._is_stale or self._filter.is_changed()
-        return self._is_stale or self._are_hooks_changed
+        return self._is_stale or self._are_all_hooks_changed or bool(self._changed_hooks)
 
     def _drain(self, watched: Collection[int]) -> None:
         for port, message in self._events():
@@ -76,7 +83,7 @@ class Surroundings:
             elif message.type in {uapi.NEWLINK, uapi.DELLINK}:
                 self._is_stale = self._is_stale or self._is_link_changed(message, watched)
             elif port != self._route.port:
-                self._are_hooks_changed = self._are_hooks_changed or _is_of_hook(message)
+                self._note_hook(message)
 
     def _is_link_changed(self, message: Message, watched: Collection[int]) -> bool:
         """Whether a device becomes a port, or no longer is one; a watched one that goes down takes its routes along.
@@ -85,10 +92,21 @@ class Surroundings:
         (of the family AF_BRIDGE) name no kind and are not read.
         """
         family, _type, ifindex, flags, _change = uapi.IFINFO.unpack_from(message.body)
+        if ifindex == numbers.IFB_INDEX and message.type == uapi.DELLINK:
+            self._are_all_hooks_changed = True  # each redirect leads nowhere then, and nothing is said of it
         if message.type == uapi.DELLINK or (ifindex in watched and not flags & uapi.UP):
             return ifindex in watched
         known = self.devices.get(ifindex)
         return not family and answers.read_link(message).master != (known.master if known is not None else 0)
+
+    def _note_hook(self, message: Message) -> None:
+        """Note that a hook, a filter at its egress or an action is made, changed or removed."""
+        if message.type in {uapi.NEWACTION, uapi.DELACTION}:
+            self._are_all_hooks_changed = True
+        elif message.type in {uapi.NEWQDISC, uapi.DELQDISC, uapi.NEWTFILTER, uapi.DELTFILTER}:
+            _family, ifindex, _handle, parent, _info = uapi.TCMSG.unpack_from(message.body)
+            if parent in _HOOK_PLACES:
+                self._changed_hooks.add(ifindex)
 
     def _events(self) -> Iterator[tuple[int, Message]]:
         """What has happened since the last time: the port of who did it, and the message."""
@@ -100,7 +118,7 @@ class Surroundings:
             except OSError as problem:
                 if problem.errno != errno.ENOBUFS:
                     raise
-                self._is_stale = self._are_hooks_changed = True
+                self._is_stale = self._are_all_hooks_changed = True
                 continue
             port = netmsg.HEADER.unpack_from(data)[4]
             for message in netmsg.messages(data):
@@ -142,12 +160,3 @@ class BridgeFilter:
             return file.read(8).strip() not in {b"", b"0"}
         except OSError:
             return False
-
-
-def _is_of_hook(message: Message) -> bool:
-    """Whether a hook, a filter at its egress or an action is made, changed or removed."""
-    if message.type in {uapi.NEWACTION, uapi.DELACTION}:
-        return True
-    if message.type not in {uapi.NEWQDISC, uapi.DELQDISC, uapi.NEWTFILTER, uapi.DELTFILTER}:
-        return False
-    return uapi.TCMSG.unpack_from(message.body)[3] in _HOOK_PLACES

@@ -64,7 +64,7 @@ def test_whatever_else_has_our_preference_leads_nowhere_that_we_know(changes: di
 
 def test_a_redirect_of_somebody_else_is_not_ours() -> None:
     ours = redirect()
-    theirs = replace(ours, body=ours.body.replace(b"netqos+hook", b"other+agent"))
+    theirs = ours._replace(body=ours.body.replace(b"netqos+hook", b"other+agent"))
     assert hooks.read_redirect([theirs]) == RedirectSpec(target=-1, owns_hook=False)
 
 
