@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Any, Protocol
 
 from netqos.engine import room
 from netqos.engine.allocate import Allocation, allocate, needs_bps, unrestricted
@@ -163,13 +163,21 @@ def _in_room(state: UnitState, policy: LoopPolicy) -> tuple[UnitState, LoopPolic
     assert state.base is not None
     if policy.is_shared:
         guarantees = policy.bands.map(lambda band: band.guarantee_bps)
-        return replace(state, room_bps=policy.total_bps, guarantees_bps=guarantees), policy
+        return _with(state, room_bps=policy.total_bps, guarantees_bps=guarantees), policy
     if state.base.offered_bytes is None:
-        return replace(state, room_bps=None, guarantees_bps=None), policy
+        return _with(state, room_bps=None, guarantees_bps=None), policy
     measured = room.measure(state.room, state.base, total_bps=policy.total_bps)
     room_bps = room.room_bps(measured.kept_bps, policy.bands, total_bps=policy.total_bps)
-    narrowed = replace(policy, total_bps=room_bps, bands=room.within(policy.bands, room_bps))
-    return replace(state, room=measured, room_bps=room_bps, guarantees_bps=None), narrowed
+    state = _with(state, room=measured, room_bps=room_bps, guarantees_bps=None)
+    if room_bps == policy.total_bps:
+        return state, policy
+    return state, replace(policy, total_bps=room_bps, bands=room.within(policy.bands, room_bps))
+
+
+def _with(state: UnitState, **changes: Any) -> UnitState:
+    """`replace`, but the same state where nothing differs: on a quiet node that is every tick."""
+    same = all(getattr(state, name) == value for name, value in changes.items())
+    return state if same else replace(state, **changes)
 
 
 def _moved(state: UnitState) -> tuple[object, ...]:
@@ -212,13 +220,13 @@ def _judge(state: UnitState, load: float, *, is_backlogged: bool, policy: LoopPo
     assert state.base is not None
     now_s = state.base.taken_at_s
     if load >= policy.enter or (is_backlogged and load > policy.enter_backlogged):
-        return replace(state, contention=True, calm_since_s=None)
+        return _with(state, contention=True, calm_since_s=None)
     if not state.contention or load >= policy.leave:
-        return replace(state, calm_since_s=None)
+        return _with(state, calm_since_s=None)
     since_s = now_s if state.calm_since_s is None else state.calm_since_s
     if now_s - since_s >= policy.hold_s:
-        return replace(state, contention=False, calm_since_s=None)
-    return replace(state, calm_since_s=since_s)
+        return _with(state, contention=False, calm_since_s=None)
+    return _with(state, calm_since_s=since_s)
 
 
 def _allocate(
@@ -230,7 +238,7 @@ def _allocate(
     )
     earlier = state.needs if state.policy == policy else ()
     kept = (*earlier, needs)[-NEEDS_KEPT:]
-    measured = replace(state, needs=kept)
+    measured = _with(state, needs=kept)
     if not state.contention:
         return measured, unrestricted(policy.bands)
     allocation = allocate(
@@ -266,7 +274,7 @@ def _settle(state: UnitState, wanted: PerLevel[int], policy: LoopPolicy) -> Unit
         and now_s - since_s < policy.hold_s
         and all(0 <= old - new < step_bps for old, new in zip(held, wanted, strict=True))
     )
-    return replace(
+    return _with(
         state,
         policy=policy,
         ceilings_bps=held if keep else wanted,
