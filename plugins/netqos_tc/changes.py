@@ -82,6 +82,12 @@ def own_hooks(plan: Iterable[Operation]) -> frozenset[int]:
     )
 
 
+def led_devices(plan: Iterable[Operation]) -> frozenset[int]:
+    """The devices whose redirect the operations make, change or remove."""
+    keys = [operation.payload.key for operation in plan if isinstance(operation.payload, Edit)]
+    return frozenset(key.ifindex for key in keys if isinstance(key, RedirectKey))
+
+
 def device_of(key: Key) -> int | None:
     """The device of an object, None for the table and its elements."""
     return None if isinstance(key, TableKey | ElementKey) else key.ifindex
@@ -92,12 +98,6 @@ def touches_loop(plan: Iterable[Operation]) -> bool:
     keys = [operation.payload.key for operation in plan if isinstance(operation.payload, Edit)]
     return any(
         isinstance(key, RootKey | LinkKey) or (isinstance(key, ClassKey) and key.minor in numbers.INNER)
-def led_devices(plan: Iterable[Operation]) -> frozenset[int]:
-    """The devices whose redirect the operations make, change or remove."""
-    keys = [operation.payload.key for operation in plan if isinstance(operation.payload, Edit)]
-    return frozenset(key.ifindex for key in keys if isinstance(key, RedirectKey))
-
-
         for key in keys
     )
 
