@@ -154,6 +154,7 @@ class TcBackend:
             monotonic=self._context.monotonic,
         )
         self._own_hooks |= changes.own_hooks(plan.operations)
+        kernel.reader.forget_hooks(changes.led_devices(plan.operations))
         result = await Writer(tools).apply(plan.operations)
         if result.ok:
             self._print = kernel.auditor.take(self._devices())
@@ -163,7 +164,6 @@ class TcBackend:
         """Whether all is as at the last observation; what the fast loop moves does not count."""
         self._kept.renew()
         last, devices = self._print, self._devices()
-        kernel.reader.forget_hooks(changes.led_devices(plan.operations))
         if last is None or last.ifindexes != devices:
             return False
         kernel = self._open()
