@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final, cast
 
 from netqos.backend import BackendContext, Capabilities, FastPath, LeafCounters, NftRunner
@@ -25,6 +26,7 @@ from netqos_tc.fast import Shaped, TcFastPath
 from netqos_tc.kept import KeptRoots
 from netqos_tc.layout import Facilities, lay_out
 from netqos_tc.moves import Steered
+from netqos_tc.netclasses import NetClasses, NetClassesSeen
 from netqos_tc.netlink import Channel
 from netqos_tc.numbers import is_pod_minor
 from netqos_tc.observed import TcObserved
@@ -58,6 +60,8 @@ class TcBackend:
         self._print: Fingerprint | None = None
         self._direct = DirectPackets()
         self._kept = KeptRoots(context.state)
+        self._net_classes = NetClasses.found(Path(context.cgroup_root))
+        self._classes_seen = NetClassesSeen()
 
     @property
     def name(self) -> str:
@@ -87,6 +91,9 @@ class TcBackend:
         kernel = self._open()
         kernel.reader.forget_hooks(kernel.surroundings.look(self._own_redirects()))
         found, self._print = self._read(kernel)
+        if self._net_classes is not None:
+            self._classes_seen = self._net_classes.look()
+            found.specs |= self._classes_seen.elements()
         self._links = found.links
         self._own_hooks = (self._own_hooks & kernel.surroundings.devices.keys()) | found.own_hooks()
         now_s = self._context.monotonic()
@@ -103,6 +110,7 @@ class TcBackend:
             hooks=found.hooks,
             own_hooks=self._own_hooks,
             foreign_ifb=found.foreign_ifb,
+            net_classes=None if self._net_classes is None else self._classes_seen.numbers,
             findings=self._direct.findings(found.direct_packets, found.links, now_s),
         )
         return self._seen
@@ -150,6 +158,7 @@ class TcBackend:
             nft=self._nft,
             state=self._context.state,
             reader=kernel.reader,
+            net_classes=self._net_classes,
             sleep=asyncio.sleep,
             monotonic=self._context.monotonic,
         )
@@ -171,6 +180,8 @@ class TcBackend:
             return False
         new = kernel.auditor.refresh(last, devices)
         if not new.is_same_as(last, self._steered):
+            return False
+        if self._net_classes is not None and not self._net_classes.is_still(self._classes_seen):
             return False
         self._print = new
         return True

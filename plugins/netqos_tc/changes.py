@@ -22,6 +22,7 @@ from netqos_tc.spec import (
     ClassKey,
     ClassSpec,
     ElementKey,
+    ElementMap,
     ElementSpec,
     FilterKey,
     FilterSpec,
@@ -175,7 +176,7 @@ def _deletes(deletes: Mapping[Key, Spec]) -> list[tuple[Key, Spec | None, Spec |
         for key in deletes
         if isinstance(key, LinkKey | RedirectKey | TableKey)
         or (isinstance(key, RootKey) and key.ifindex not in links)
-        or (isinstance(key, ElementKey) and not has_table_going)
+        or (isinstance(key, ElementKey) and (key.map is ElementMap.NC or not has_table_going))
         or (isinstance(key, ClassKey | FilterKey) and key.ifindex not in going)
     ]
     kept.sort(key=lambda key: -_depth(key, deletes))

@@ -42,6 +42,7 @@ _CHAINS: Final = {
     POSTROUTING: ChainSpec(name=POSTROUTING, hook=4, priority=_MANGLE),
 }
 _PLAIN_OWNER: Final = re.compile(r"[\x21-\x7e]{1,120}")
+_NET_CLASS: Final = "classid"
 _BEGINS: Final = re.compile(r"netqos \d+ cg\d+ from (\d+)")
 _PLAIN_CHAIN: Final = re.compile(r"[A-Za-z][A-Za-z0-9_.]*")
 _KEY_TYPES: Final = {
@@ -68,13 +69,15 @@ _POSTROUTING_RULES: Final = (
 )
 
 
-def table_spec(*, cgroups: bool, begins_at: int = 0, sources: bool = True) -> TableSpec:
+def table_spec(
+    *, cgroups: bool, begins_at: int = 0, sources: bool = True, net_classes: bool = False
+) -> TableSpec:
     """The table as it must be; without `cgroups` for a kernel that cannot tell a packet's cgroup.
 
     `begins_at` is how deep in the tree the cgroups begin that can be told (`netqos_tc.cgroupspace`). Without `sources`
-    for a kernel that cannot look up where a source is.
+    for a kernel that cannot look up where a source is. With `net_classes` where cgroups are of version 1.
     """
-    rules = _rules(cgroups=cgroups, begins_at=begins_at, sources=sources)
+    rules = _rules(cgroups=cgroups, begins_at=begins_at, sources=sources, net_classes=net_classes)
     return TableSpec(
         maps=frozenset(one.value for one in maps(cgroups=cgroups)),
         chains=frozenset(_chains(sources=sources).values()),
@@ -92,6 +95,11 @@ def has_sources(spec: TableSpec) -> bool:
     return _CHAINS[FORWARD] in spec.chains
 
 
+def has_net_classes(spec: TableSpec) -> bool:
+    """Whether a table was made `net_classes=True`."""
+    return any(rule.comment.endswith(f" {_NET_CLASS}") for rule in spec.rules)
+
+
 def begins_at(spec: TableSpec) -> int:
     """With what `begins_at` a table was made."""
     found = (_BEGINS.search(rule.comment) for rule in spec.rules)
@@ -100,12 +108,17 @@ def begins_at(spec: TableSpec) -> int:
 
 def text_of(spec: TableSpec) -> str:
     """The commands that make a table of ours."""
-    return setup_text(cgroups=has_cgroups(spec), begins_at=begins_at(spec), sources=has_sources(spec))
+    return setup_text(
+        cgroups=has_cgroups(spec),
+        begins_at=begins_at(spec),
+        sources=has_sources(spec),
+        net_classes=has_net_classes(spec),
+    )
 
 
 def maps(*, cgroups: bool) -> tuple[ElementMap, ...]:
     """The maps of the table."""
-    return tuple(one for one in ElementMap if cgroups or one.depth is None)
+    return tuple(one for one in ElementMap if one is not ElementMap.NC and (cgroups or one.depth is None))
 
 
 def repair_text(met: TableSpec, after: TableSpec) -> str:
@@ -123,7 +136,14 @@ def repair_text(met: TableSpec, after: TableSpec) -> str:
     return "".join([*emptied, *(f"delete chain inet {TABLE} {name}\n" for name in wrong), text])
 
 
-def setup_text(*, cgroups: bool, begins_at: int = 0, sources: bool = True, table: str = TABLE) -> str:
+def setup_text(
+    *,
+    cgroups: bool,
+    begins_at: int = 0,
+    sources: bool = True,
+    net_classes: bool = False,
+    table: str = TABLE,
+) -> str:
     """The commands that make the table; maps that are there keep their elements."""
     lines = [f"add table inet {table}"]
     for one in maps(cgroups=cgroups):
@@ -132,7 +152,8 @@ def setup_text(*, cgroups: bool, begins_at: int = 0, sources: bool = True, table
     for chain in _chains(sources=sources):
         base = f"type filter hook {chain} priority mangle; policy accept;"
         lines += [f"add chain inet {table} {chain} {{ {base} }}", f"flush chain inet {table} {chain}"]
-    for chain, name, text in _rules(cgroups=cgroups, begins_at=begins_at, sources=sources):
+    rules = _rules(cgroups=cgroups, begins_at=begins_at, sources=sources, net_classes=net_classes)
+    for chain, name, text in rules:
         lines.append(f'add rule inet {table} {chain} {text} comment "{name}"')
     return "\n".join(lines) + "\n"
 
@@ -164,7 +185,7 @@ def _chains(*, sources: bool) -> dict[str, ChainSpec]:
     return {name: spec for name, spec in _CHAINS.items() if sources or name != FORWARD}
 
 
-def _rules(*, cgroups: bool, begins_at: int, sources: bool) -> list[tuple[str, str, str]]:
+def _rules(*, cgroups: bool, begins_at: int, sources: bool, net_classes: bool) -> list[tuple[str, str, str]]:
     """Chain, comment and text of every rule, in order.
 
     `socket transparent` matches whatever has a socket; a tunnel's outer packet of a forwarded one has none.
@@ -185,6 +206,9 @@ def _rules(*, cgroups: bool, begins_at: int, sources: bool) -> list[tuple[str, s
         ]
     else:
         rules.append((OUTPUT, "reset", f"{_OURS.format('==')} meta skuid >= 0 {set_priority} 0:0"))
+    if net_classes:
+        is_class = f"meta cgroup & 0xffff0000 == 0x{numbers.KINDS.tx.root:08x}"
+        rules.append((OUTPUT, _NET_CLASS, f"{is_class} {set_priority} meta cgroup"))
     steps = {FORWARD: _FORWARD_RULES if sources else (), POSTROUTING: _POSTROUTING_RULES}
     rules += [
         (chain, name, text.format(set=set_priority)) for chain, own in steps.items() for name, text in own

@@ -14,6 +14,7 @@ from netqos_tc.spec import (
     ClassKey,
     ClassSpec,
     ElementKey,
+    ElementMap,
     ElementSpec,
     FilterKey,
     FilterSpec,
@@ -80,7 +81,12 @@ def subject(key: Key, names: Names) -> str:
         case TableKey():
             return "table inet netqos"
         case ElementKey():
-            return f"element {key.value} of map {key.map.value}"
+            is_folder = key.map is ElementMap.NC
+            return (
+                f"net_cls.classid of {key.value}"
+                if is_folder
+                else f"element {key.value} of map {key.map.value}"
+            )
         case _:
             assert_never(key)
 

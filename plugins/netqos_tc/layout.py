@@ -22,7 +22,17 @@ from netqos_tc.moves import Steered
 from netqos_tc.observed import TcObserved
 from netqos_tc.options import Options
 from netqos_tc.root import is_lossy, why_foreign
-from netqos_tc.spec import ElementKey, ElementSpec, Key, LinkKey, RootKey, RootSpec, Spec, TableKey
+from netqos_tc.spec import (
+    ADDRESS_MAPS,
+    ElementKey,
+    ElementSpec,
+    Key,
+    LinkKey,
+    RootKey,
+    RootSpec,
+    Spec,
+    TableKey,
+)
 from netqos_tc.tree import Ground, Member, Tree, root_spec, tree
 
 ONE_LOCK_BPS: Final = 25_000_000_000
@@ -72,7 +82,9 @@ def lay_out(desired: DesiredState, observed: TcObserved, options: Options, facil
     if not uplinks and not has_ingress:
         is_blind = not desired.uplinks and (_is_leveled(desired) or _has_limits(desired))
         return Layout(specs={}, findings=tuple(findings), is_whole=desired.complete and not is_blind)
-    told = owners.Told(cgroups=facilities.cgroups, begins_at=facilities.begins_at)
+    told = owners.Told(
+        cgroups=facilities.cgroups, begins_at=facilities.begins_at, net_classes=observed.net_classes
+    )
     claims = owners.collect(desired, told, ingress=has_ingress)
     placed = _place(desired, claims, observed)
     inwards = Ingress()
@@ -81,7 +93,12 @@ def lay_out(desired: DesiredState, observed: TcObserved, options: Options, facil
     trees = _egress_trees(
         [_ground(desired, uplink, options, facilities) for uplink in uplinks], placed, observed
     )
-    rules = classify.table_spec(cgroups=told.cgroups, begins_at=told.begins_at, sources=facilities.sources)
+    rules = classify.table_spec(
+        cgroups=told.cgroups,
+        begins_at=told.begins_at,
+        sources=facilities.sources,
+        net_classes=told.net_classes is not None,
+    )
     table: dict[Key, Spec] = {TableKey(): rules}
     steered = {numbers.IFB_INDEX: inwards.steered} | {one: made.steered for one, made in trees.items()}
     return Layout(
@@ -244,7 +261,8 @@ def _source_findings(placed: Placed, observed: TcObserved) -> list[Finding]:
     for key, spec in placed.elements.items():
         if not isinstance(key, ElementKey) or not isinstance(spec, ElementSpec):
             continue
-        if key.map.direction is Direction.TX and isinstance(key.value, str):
+        if key.map.direction is Direction.TX and key.map in ADDRESS_MAPS.values():
+            assert isinstance(key.value, str)
             device = observed.routes.device(key.value) or 0
             behind.setdefault(device, set()).add(spec.minor)
     return [

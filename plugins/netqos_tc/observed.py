@@ -22,7 +22,8 @@ class TcObserved(ObservedState):
 
     `routes`, `devices` and `hooks` tell where workloads are and what others have there. `own_hooks` are the devices
     whose hook we made, from memory too: it keeps that when somebody removes our filter alone. `foreign_ifb` says what
-    stands where our IFB belongs, None for nothing.
+    stands where our IFB belongs, None for nothing. `net_classes` are the numbers in `net_cls.classid` by the path of
+    the folder, None where cgroups are of version 2 or that controller is not mounted.
     """
 
     roots: Mapping[int, Root] = field(default_factory=dict)
@@ -34,6 +35,7 @@ class TcObserved(ObservedState):
     hooks: Mapping[int, Hook] = field(default_factory=dict)
     own_hooks: frozenset[int] = frozenset()
     foreign_ifb: str | None = None
+    net_classes: Mapping[str, int] | None = None
 
     def device_name(self, ifindex: int) -> str:
         """A device's name, or its index where that is not known."""

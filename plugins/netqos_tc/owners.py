@@ -18,9 +18,9 @@ from netqos.model.health import Finding, error, info, warning
 from netqos.model.ids import CgroupPath
 from netqos.model.levels import Direction
 from netqos_tc.classify import CRITICAL_OWNER, cgroup_map, owner_of
-from netqos_tc.numbers import FIRST_POD, LAST_POD, is_pod_minor, minor_of
+from netqos_tc.numbers import FIRST_POD, LAST_POD, MAJOR, is_pod_minor, major_of, minor_of
 from netqos_tc.observed import TcObserved
-from netqos_tc.spec import ADDRESS_MAPS, CGROUP_MAPS, ElementKey
+from netqos_tc.spec import ADDRESS_MAPS, CGROUP_MAPS, ElementKey, ElementMap
 
 _DESTINATIONS: Final = {
     ADDRESS_MAPS[Direction.TX, version]: ADDRESS_MAPS[Direction.RX, version] for version in (4, 6)
@@ -54,10 +54,14 @@ class Claims:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Told:
-    """Which cgroups of packets can be told apart: none, or those at least `begins_at` deep."""
+    """Which cgroups of packets can be told apart: none, or those at least `begins_at` deep.
+
+    `net_classes` is for cgroups of version 1: the numbers that their folders have (`TcObserved.net_classes`).
+    """
 
     cgroups: bool = True
     begins_at: int = 0
+    net_classes: Mapping[str, int] | None = None
 
 
 def collect(desired: DesiredState, told: Told, *, ingress: bool) -> Claims:
@@ -146,6 +150,8 @@ def _claim_pod(claims: Claims, pod: DesiredPod, told: Told) -> None:
     if pod.addresses and not pod.host_network:
         for text in pod.addresses:
             _claim_address(claims, text, owner=owner, subject=subject)
+    elif pod.cgroup is not None and told.net_classes is not None:
+        _claim_net_class(claims, pod.cgroup, told.net_classes, owner=owner, subject=subject)
     elif pod.cgroup is None or pod.cgroup_id is None:
         claims.findings.append(
             info(
@@ -167,6 +173,25 @@ def _claim_pod(claims: Claims, pod: DesiredPod, told: Told) -> None:
                 hint="the kernel needs CONFIG_NFT_SOCKET and cgroup v2",
             )
         )
+
+
+def _claim_net_class(
+    claims: Claims, path: CgroupPath, net_classes: Mapping[str, int], *, owner: str, subject: str
+) -> None:
+    """A cgroup of version 1, where its folder may have a number of ours."""
+    number = net_classes.get(path)
+    if number is not None and (number == 0 or major_of(number) == MAJOR):
+        claims.add(ElementKey(ElementMap.NC, path), owner, subject, f"cgroup {path}")
+        return
+    met = "has no folder there" if number is None else f"has the number {number} of somebody else there"
+    claims.findings.append(
+        warning(
+            "not-enforced-cgroup",
+            subject,
+            f"not enforced: packets are told apart by net_cls.classid on this node (cgroup v1), and {path} {met}",
+            hint="boot with systemd.unified_cgroup_hierarchy=1, or leave net_cls.classid of it to netqos",
+        )
+    )
 
 
 def _claim_inner(claims: Claims, pod: DesiredPod, told: Told, *, owner: str, subject: str) -> None:

@@ -178,7 +178,7 @@ class Reader:
 
     def table_messages(self) -> list[Message]:
         """The raw messages of our table and its elements, empty where it is not there."""
-        requests = [nfwire.dump_rules(), *map(nfwire.dump_elements, ElementMap)]
+        requests = [nfwire.dump_rules(), *map(nfwire.dump_elements, classify.maps(cgroups=True))]
         return [message for request in requests for message in self._dump_table(request)]
 
     def _add_link(self, found: Inventory) -> None:
@@ -272,7 +272,7 @@ class Reader:
         if not maps and not chains:
             return
         rules = [nfwire.read_rule(one) for one in self._dump_table(nfwire.dump_rules())]
-        known = [one for one in ElementMap if one.value in maps]
+        known = [one for one in classify.maps(cgroups=True) if one.value in maps]
         found.specs[TableKey()] = TableSpec(
             maps=frozenset(one.value for one in known),
             chains=chains,

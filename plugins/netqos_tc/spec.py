@@ -74,7 +74,7 @@ class ElementMap(enum.Enum):
     """The maps of our table whose elements name workloads.
 
     `direction` says in which trees the classes are that its elements lead to; `depth` is that of the cgroups that it
-    holds, None for a map of addresses.
+    holds, None for a map of addresses. NC is no map of nft: folders of cgroup v1 whose `net_cls.classid` is ours.
     """
 
     direction: Direction
@@ -90,6 +90,7 @@ class ElementMap(enum.Enum):
     CG4 = "cg4"
     CG5 = "cg5"
     CG6 = "cg6"
+    NC = "nc"
 
     def __init__(self, name: str) -> None:
         """`name` is the map's."""

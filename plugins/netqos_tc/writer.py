@@ -20,6 +20,7 @@ from netqos_tc import classify, hooks, nfwire, numbers, root, wire
 from netqos_tc.changes import Edit
 from netqos_tc.jobs import INCOMPLETE, Job, Outcome, Transport, incomplete_trees, jobs_of, runs, waves
 from netqos_tc.kept import document_name
+from netqos_tc.netclasses import NetClasses
 from netqos_tc.netlink import Channel, Refused
 from netqos_tc.netmsg import Request
 from netqos_tc.reader import Reader
@@ -28,6 +29,7 @@ from netqos_tc.spec import (
     ClassKey,
     ClassSpec,
     ElementKey,
+    ElementMap,
     ElementSpec,
     FilterKey,
     FilterSpec,
@@ -62,6 +64,7 @@ class Tools:
     reader: Reader
     sleep: Callable[[float], Awaitable[None]]
     monotonic: Callable[[], float]
+    net_classes: NetClasses | None = None
 
 
 class Writer:
@@ -213,6 +216,10 @@ class Writer:
 
     def _write_elements(self, outcome: Outcome, jobs: Sequence[Job]) -> None:
         ready = [job for job in jobs if not outcome.skips(job)]
+        for job in ready:
+            if is_net_class(job):
+                outcome.add(job, self._write_net_class(job.edit))
+        ready = [job for job in ready if not is_net_class(job)]
         for start in range(0, len(ready), _ELEMENTS):
             self._write_some_elements(outcome, ready[start : start + _ELEMENTS])
 
@@ -237,6 +244,13 @@ class Writer:
                     outcome.add(job, answer)
             jobs = [job for job in jobs if refused and id(job) not in refused]
 
+    def _write_net_class(self, edit: Edit) -> Refused | None:
+        assert isinstance(edit.key, ElementKey)
+        if self._tools.net_classes is None:
+            return Refused(code=errno.ENOENT)
+        element = edit.after if isinstance(edit.after, ElementSpec) else None
+        return self._tools.net_classes.write(str(edit.key.value), element)
+
     async def _drain(self, jobs: Sequence[Job]) -> None:
         """Wait until nothing waits in the leaves or the IFB that are to go, at most a second for all of them."""
         end_s = self._tools.monotonic() + DRAIN_S
@@ -255,6 +269,11 @@ class Writer:
             else reader.our_class(key.ifindex, key.minor)
         )
         return found.counters.backlog_packets if found is not None else 0
+
+
+def is_net_class(job: Job) -> bool:
+    """Whether a job is about a folder of cgroup v1."""
+    return isinstance(job.edit.key, ElementKey) and job.edit.key.map is ElementMap.NC
 
 
 def _whole(outcome: Outcome, jobs: list[Job]) -> list[Job]:

@@ -145,6 +145,13 @@ class Cgroups:
         except (OSError, ValueError):
             return False
 
+    def tells_packets(self) -> bool:
+        """Whether a packet's cgroup can be told: by the tree of version 2, or by a net_cls that may be written."""
+        net_cls = self.hierarchy.net_cls
+        if self.hierarchy.mode is Mode.LEGACY:
+            return net_cls is not None and os.access(net_cls / "net_cls.classid", os.W_OK)
+        return self.hierarchy.mode in {Mode.UNIFIED, Mode.HYBRID}
+
     def findings(self) -> tuple[Finding, ...]:
         """What this host's cgroups cannot do for us."""
         subject = str(self._root)
@@ -158,10 +165,12 @@ class Cgroups:
                 )
                 return (found,)
             case Mode.LEGACY:
+                by_class = "packets are told apart by net_cls.classid, where nobody else has written it"
                 found = info(
                     "cgroup-v1-only",
                     subject,
-                    "only cgroup v1 is mounted; packets cannot be told apart by cgroup",
+                    "only cgroup v1 is mounted; "
+                    + (by_class if self.tells_packets() else "packets cannot be told apart by cgroup"),
                     hint="match workloads by their addresses, or boot with systemd.unified_cgroup_hierarchy=1",
                 )
                 return (found,)

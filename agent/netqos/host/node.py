@@ -14,7 +14,6 @@ from dataclasses import replace
 
 from netqos.host import bypass, limiters
 from netqos.host.cgroups import Cgroup, Cgroups
-from netqos.host.cgrouptree import Mode
 from netqos.host.links import LinkReport
 from netqos.host.neighbours import NOTHING_SEEN, Neighbourhood
 from netqos.model.health import Finding, error, info, warning
@@ -116,7 +115,7 @@ def _facts(
 
 def _cgroup_findings(one: WorkloadSettings, cgroups: Cgroups, found: Cgroup | None) -> Iterator[Finding]:
     subject, wanted = f"workload {one.name}", _cgroup_wanted(one)
-    if cgroups.hierarchy.mode in {Mode.LEGACY, Mode.NONE}:
+    if not cgroups.tells_packets():
         yield warning(
             "workload-not-enforced",
             subject,

@@ -121,13 +121,25 @@ def test_a_container_is_not_told_by_its_cgroup(host: FakeHost) -> None:
     assert codes(found) == ["workload-in-another-namespace"]
 
 
-@pytest.mark.parametrize("mode", ["v1", "nothing"])
-def test_without_cgroup_v2_a_cgroup_tells_nothing(tmp_path: Path, mode: str) -> None:
-    host = FakeHost(tmp_path, mode)
+@pytest.mark.parametrize(
+    ("mode", "expected"),
+    [
+        ("v1", ["workload-not-enforced"]),
+        ("v1 with a net_cls that may be written", []),
+        ("nothing", ["workload-not-enforced"]),
+    ],
+)
+def test_without_cgroup_v2_a_cgroup_tells_what_net_cls_can(
+    tmp_path: Path, mode: str, expected: list[str]
+) -> None:
+    host = FakeHost(tmp_path, mode.split(maxsplit=1)[0])
+    if "written" in mode:
+        (host.cgroup / "net_cls,net_prio").mkdir()
+        (host.cgroup / "net_cls,net_prio/net_cls.classid").write_text("0")
     host.make(NGINX)
     (found,) = workload_facts((workload(unit="nginx.service"),), host.cgroups(), own_addresses=OWN)
     assert found.cgroup_id is None
-    assert codes(found) == ["workload-not-enforced"]
+    assert codes(found) == expected
 
 
 def test_one_workload_does_not_disturb_the_next(host: FakeHost) -> None:

@@ -8,8 +8,9 @@ from netqos.model.ids import CgroupPath
 from netqos.testing import states
 from netqos_tc import classify
 from netqos_tc.classify import owner_of
+from netqos_tc.netclasses import NetClassesSeen
 from netqos_tc.owners import Told, collect
-from netqos_tc.spec import ElementKey, ElementMap
+from netqos_tc.spec import ElementKey, ElementMap, ElementSpec
 
 
 def test_a_rule_counts_from_where_the_namespace_begins() -> None:
@@ -50,3 +51,39 @@ def test_in_a_container_a_pod_is_known_by_its_containers() -> None:
     assert [(one.code, one.subject) for one in claims.findings] == [("not-enforced-cgroup", "pod nginx")]
     everywhere = collect(node, Told(), ingress=False)
     assert {key.value for key in everywhere.owners} == {70, 73, 74, 75}
+
+
+def test_under_version_1_a_folder_with_no_number_or_ours_is_claimed() -> None:
+    """A number of somebody else, and a cgroup without a folder in net_cls, are told."""
+    pods = [
+        states.pod(f"ns/{name}", host_network=True, cgroup=f"/k/{name}")
+        for name in ("new", "old", "others", "gone")
+    ]
+    numbers = {"/k/new": 0, "/k/old": 0x4E512001, "/k/others": 0x00010001}
+    claims = collect(states.node(pods), Told(net_classes=numbers), ingress=False)
+    assert claims.owners == {
+        ElementKey(ElementMap.NC, "/k/new"): owner_of(pods[0].uid),
+        ElementKey(ElementMap.NC, "/k/old"): owner_of(pods[1].uid),
+    }
+    assert sorted((one.code, one.subject) for one in claims.findings) == [
+        ("not-enforced-cgroup", "pod ns/gone"),
+        ("not-enforced-cgroup", "pod ns/others"),
+    ]
+    assert "65537 of somebody else" in str(claims.findings)
+
+
+def test_the_rule_for_version_1_takes_the_number_for_the_class() -> None:
+    spec = classify.table_spec(cgroups=True, net_classes=True)
+    assert classify.has_net_classes(spec)
+    assert not classify.has_net_classes(classify.table_spec(cgroups=True))
+    text = classify.text_of(spec)
+    assert text == classify.setup_text(cgroups=True, net_classes=True)
+    assert "meta cgroup & 0xffff0000 == 0x4e510000 meta priority set meta cgroup" in text
+    assert "nc" not in {one.value for one in classify.maps(cgroups=True)}
+
+
+def test_a_folder_that_only_inherits_its_number_is_nobodys() -> None:
+    tree = {"/": 0, "/a": 0x4E512001, "/a/x": 0x4E512001, "/b": 0x4E512002, "/b/y": 0x4E512003, "/c": 7}
+    named = NetClassesSeen(numbers=tree, owners={"/a": "uid-a"})
+    assert named.elements() == {ElementKey(ElementMap.NC, "/a"): ElementSpec(minor=0x2001, owner="uid-a")}
+    assert {key.value for key in NetClassesSeen(numbers=tree).elements()} == {"/a", "/b", "/b/y"}  # type: ignore[union-attr]

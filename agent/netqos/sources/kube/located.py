@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from netqos.host.cgroups import Cgroup
-from netqos.model.health import Finding, info, warning
+from netqos.model.health import info
 from netqos.model.ids import PodUid
 from netqos.model.inputs import KubernetesQos, PodFacts
 from netqos.sources.kube.pods import KubePod
@@ -71,10 +71,7 @@ class Locator:
 
 def _with_cgroup(pod: KubePod, cgroup: Cgroup | None) -> PodFacts:
     if cgroup is not None:
-        found = replace(pod.facts, cgroup=cgroup.path, cgroup_id=cgroup.id, inner_cgroups=cgroup.inner)
-        if cgroup.id is not None or not pod.facts.host_network:
-            return found
-        return replace(found, findings=(*pod.facts.findings, _of_version_1(pod.facts, cgroup)))
+        return replace(pod.facts, cgroup=cgroup.path, cgroup_id=cgroup.id, inner_cgroups=cgroup.inner)
     if not pod.facts.host_network or not pod.is_running:
         return pod.facts
     pending = info(
@@ -84,13 +81,3 @@ def _with_cgroup(pod: KubePod, cgroup: Cgroup | None) -> PodFacts:
         hint="see that the host's cgroup tree is mounted, and paths.cgroup",
     )
     return replace(pod.facts, findings=(*pod.facts.findings, pending))
-
-
-def _of_version_1(facts: PodFacts, cgroup: Cgroup) -> Finding:
-    return warning(
-        "pod-cgroup-v1",
-        facts.subject,
-        f"its address is the node's, and its cgroup {cgroup.path} is one of version 1, by which packets cannot be told "
-        "apart: they count as the host's",
-        hint="boot with systemd.unified_cgroup_hierarchy=1",
-    )

@@ -9,7 +9,7 @@ from netqos.model.ids import CgroupPath, PodUid
 from netqos.model.inputs import KubernetesQos, PodFacts
 from netqos.sources.kube.located import Locator
 from netqos.sources.kube.pods import KubePod
-from netqos.sources.kube.podset import merge, settle_addresses
+from netqos.sources.kube.podset import joined, merge, settle_addresses
 
 
 def pod(
@@ -31,6 +31,12 @@ def pod(
         is_ending=ending,
         cgroup_uid=PodUid(cgroup_uid or uid),
     )
+
+
+def test_earlier_pods_are_joined_unless_their_place_is_taken() -> None:
+    new, changed = pod("new", "10.0.0.1"), pod("b", "10.0.0.3")
+    earlier = (pod("a", "10.0.0.1", "10.0.0.9"), pod("b", "10.0.0.2"), pod("c", "10.0.0.4"), pod("d"))
+    assert joined((new, changed), earlier) == (new, changed, earlier[2], earlier[3])
 
 
 def owners(*pods: KubePod, of_node: frozenset[str] = frozenset()) -> dict[str, tuple[str, ...]]:
@@ -167,11 +173,3 @@ def test_a_host_network_pod_is_looked_at_twice_a_second_with_its_containers() ->
         tree.found["a"] = Cgroup(path=path, id=7, inner=((CgroupPath(f"{path}/c"), inner),))
         (found,) = locator.locate((hosted,), now_s=at_s)
         assert (found.cgroup_id, found.inner_cgroups) == (7, ((f"{path}/c", inner),))
-
-
-def test_a_host_network_pod_under_version_1_is_told() -> None:
-    tree = Tree()
-    tree.found["a"] = Cgroup(path=CgroupPath("/kubepods/poda"), id=None)
-    for on_host, codes in ((True, ["pod-cgroup-v1"]), (False, [])):
-        (found,) = Locator(tree).locate((pod("a", host=on_host),), now_s=0)  # type: ignore[arg-type] # as above
-        assert [one.code for one in found.findings] == codes
