@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import re
+import socket
 import time
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -17,6 +19,7 @@ from netqos.model.plan import Plan
 from netqos.model.traffic import Unit
 from netqos.testing import states
 from netqos.testing.exchange import transfer
+from netqos.testing.harness import converge
 from netqos.testing.networks import NETWORKS
 from netqos.testing.paths import between
 from netqos.testing.states import M
@@ -25,7 +28,7 @@ from netqos_tc import numbers
 from netqos_tc.spec import ElementKey, ElementMap, ElementSpec, RedirectKey, RedirectSpec
 from tests.kernel.harms import RX_HARMS
 from tests.kernel.tchost import make_backend
-from tests.kernel.tcnode import ShapedNode, send, shaped_node
+from tests.kernel.tcnode import WIRE_PORT, ShapedNode, send, shaped_node
 
 pytestmark = pytest.mark.kernel(
     "veth", "htb", "u32", "nft", "nft-fib", "nft-socket", "ifb", "clsact", "tool:iperf3"
@@ -244,6 +247,76 @@ async def test_a_routed_node_is_as_it_was_after_a_restart_too() -> None:
         assert (await restarted.apply(restarted.plan(NOTHING, await restarted.observe()))).ok
         assert leftovers(node) == before
         restarted.shut()
+
+
+async def test_whoever_is_killed_at_any_step_leaves_what_the_next_one_takes_over() -> None:
+    """Both ways: each prefix of the operations is followed by a new backend, which ends where an unhurt one does."""
+    with shaped_node("web", "bulk") as node:
+        wanted = desired(node, pod(node, "web", Level.L0), pod(node, "bulk", rx_bps=9 * M))
+        before = leftovers(node)
+        await node.bring(wanted)
+        whole = Counter(map(type, (await node.backend.observe()).ours))
+        for goal, other, end in ((NOTHING, wanted, Counter()), (wanted, NOTHING, whole)):
+            steps = len(node.backend.plan(goal, await node.backend.observe()).operations)
+            for step in range(0, steps, 3):
+                await node.bring(other)
+                plan = node.backend.plan(goal, await node.backend.observe())
+                await node.backend.apply(replace(plan, operations=plan.operations[:step]))
+                following = make_backend(node.rig.node, node.state)
+                await converge(following, goal)
+                found = await following.observe()
+                assert Counter(map(type, found.ours)) == end
+                assert not following.plan(goal, found)
+                following.shut()
+            await node.bring(goal)
+        await node.bring(NOTHING)
+        assert leftovers(node) == before
+
+
+@pytest.mark.parametrize("has_hook", [True, False])
+async def test_coming_and_going_under_load_loses_nothing_but_where_a_hook_is_made(has_hook: bool) -> None:
+    """The kernel stops a device for about a millisecond while it gets its hook, or loses it."""
+    with shaped_node("web", "bulk") as node:
+        if has_hook:
+            node.tc("qdisc", "add", "dev", node.rig.pod("web").link, "clsact")
+        wanted = desired(node, pod(node, "web", Level.L0), pod(node, "bulk", rx_bps=9 * M))
+        await node.bring(wanted)
+        await node.bring(NOTHING)
+        with node.rig.pod("web").entered():
+            sink = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        with sink:
+            sink.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 << 20)
+            sink.bind((node.rig.pod("web").address, WIRE_PORT))
+            probe = node.rig.wire.fork(numbered, node.rig.pod("web").address, 2000, 0.0005)
+            for _ in range(4):
+                await node.bring(wanted)
+                pause(0.05)
+                node.tc("filter", "del", "dev", node.rig.pod("web").link, "egress")
+                await node.bring(wanted)
+                await node.bring(NOTHING)
+                pause(0.05)
+            probe.result()
+            got = taken(sink)
+        assert got == sorted(got)
+        assert len(got) >= 2000 - (0 if has_hook else 8 * 15 / 0.5)
+
+
+def numbered(address: str, count: int, gap_s: float) -> None:
+    """Numbered datagrams at a steady pace."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+        for number in range(count):
+            sender.sendto(number.to_bytes(4, "big") + bytes(200), (address, WIRE_PORT))
+            time.sleep(gap_s)
+
+
+def taken(sink: socket.socket) -> list[int]:
+    """The numbers that have come."""
+    sink.settimeout(0.3)
+    found = []
+    with contextlib.suppress(TimeoutError):
+        while True:
+            found.append(int.from_bytes(sink.recv(2048)[:4], "big"))
+    return found
 
 
 @pytest.mark.parametrize("network", ["routed", "bridge"])
