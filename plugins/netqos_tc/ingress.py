@@ -212,11 +212,11 @@ def _hook_finding(observed: TcObserved, device: int, obstacle: str) -> Finding:
 
 def _shared(observed: TcObserved, device: int, hook: Hook) -> Finding:
     preferences = ", ".join(map(str, hook.preferences))
-    return info(
+    return warning(
         "shared-hook",
         observed.device_name(device),
-        f"its egress has filters of others (preference {preferences}) before ours; what one of them lets out of the "
-        "hook is not shaped",
+        f"not enforced for what others' filters at its egress take (preference {preferences}): they come before ours, "
+        "and a packet that one of them accepts or redirects never meets it",
         hint="compare the counters of the workload's ingress class with what it receives (netqosctl explain)",
     )
 
