@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import shutil
 import signal
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -14,6 +15,9 @@ import urllib3
 from tests.apiserver.client import Api, Document
 from tests.apiserver.launch import Access, Launched, Ports, end, launch
 from tests.apiserver.programs import Programs
+
+STORE = "etcd"
+"""The folder of the store in a server's own."""
 
 AUDIT_POLICY = '{"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "rules": [{"level": "Metadata"}]}'
 
@@ -55,6 +59,22 @@ class ApiServer:
     def restart(self) -> None:
         """Stop, and start again on the same ports; resource versions of before are 410 Gone then."""
         self.stop()
+        self.start()
+
+    def back_up(self) -> Path:
+        """Stop, copy the store, and start again; the copy, for `go_back`."""
+        self.stop()
+        copy = self.folder.with_name(f"{self.folder.name}-backup")
+        shutil.rmtree(copy, ignore_errors=True)
+        shutil.copytree(self.folder / STORE, copy)
+        self.start()
+        return copy
+
+    def go_back(self, copy: Path) -> None:
+        """Stop, put the copy in the store's place, and start again: resource versions are those of then."""
+        self.stop()
+        shutil.rmtree(self.folder / STORE)
+        shutil.copytree(copy, self.folder / STORE)
         self.start()
 
     def freeze(self) -> None:

@@ -30,6 +30,7 @@ REPLIES = st.sampled_from(
         *(status(code) for code in (401, 403, 410, 500, 503)),
         status(429, retry_after_s=1),
         *(gone(), Body(content=b"garbage"), HalfBody(), CutBody(), HangUp()),
+        Body(content=b'{"kind": "Status", "metadata": {"resourceVersion": "1"}}'),
     ]
 )
 

@@ -1,24 +1,16 @@
-"""What a server said, as values: failures, pages of a list, events of a watch. Pure.
+"""What a server said, as values: failures, pages of a list, events of a watch, objects. Pure.
 
-A list is read item by item while it comes: an item is handed on before the next one is decoded, so that neither memory
-nor the interpreter's lock is held for a whole page, however large the server made it.
+Whatever is not in the form that it must have is garbled, and nothing of it counts: a proxy in between may say anything.
 """
 
 from __future__ import annotations
 
-import codecs
 import enum
 import json
-import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-_DECODER = json.JSONDecoder()
-_SPACE = re.compile(r"[ \t\r\n]*")
-_BEHIND = frozenset(" \t\r\n,:]}")
-_LEAST = 1 << 16
-_LONGEST_VALUE = 8 << 20
-"""How much of an answer is waited for at a time; etcd's objects have 1.5 MiB at most."""
+from netqos.sources.kube.coming import scan_list
 
 
 class Kind(enum.Enum):
@@ -79,20 +71,36 @@ class WatchEvent:
     version: str
 
 
-def read_page(pieces: Iterable[bytes], each: Callable[[object], None]) -> ListMeta:
-    """Hand every item of a list to `each` as soon as it has come; `Broken` (garbled) for what is no list."""
+def read_page(
+    pieces: Iterable[bytes], each: Callable[[object], None], *, has_version: bool = True
+) -> ListMeta:
+    """Hand every item of a list to `each` as soon as it has come; `Broken` (garbled) for what is no list.
+
+    What `each` was given counts for nothing before this returns. `has_version` is false of the kubelet's lists alone.
+    """
     try:
-        metadata = _scan_list(_Coming(pieces), each)
+        metadata = scan_list(pieces, each)
     except (ValueError, RecursionError) as problem:
         raise garbled(f"the answer is no list: {_words(problem)}") from None
-    version, token = metadata.get("resourceVersion"), metadata.get("continue")
-    return ListMeta(
-        version=version if isinstance(version, str) else "", token=token if isinstance(token, str) else ""
-    )
+    version, token = metadata.get("resourceVersion", ""), metadata.get("continue", "")
+    if not isinstance(version, str) or not isinstance(token, str) or (has_version and not version):
+        raise garbled("the answer is no list: it has no resourceVersion")
+    return ListMeta(version=version, token=token)
+
+
+def read_object(data: bytes, kind: str) -> Mapping[str, object]:
+    """The object that a write was answered with; `Broken` (garbled) for anything else: it may not have been done."""
+    try:
+        found = json.loads(data)
+    except (ValueError, RecursionError) as problem:
+        raise garbled(f"the answer is no JSON: {_words(problem)}") from None
+    if not isinstance(found, dict) or found.get("kind") != kind or not _text_of(found, "name"):
+        raise garbled(f"the answer is no {kind}")
+    return found
 
 
 def read_event(line: bytes) -> WatchEvent:
-    """One line of a watch; `Broken` (garbled) for anything else."""
+    """One line of a watch; `Broken` (garbled) for anything else, and for an object without kind or version."""
     try:
         found = json.loads(line)
     except (ValueError, RecursionError) as problem:
@@ -101,14 +109,15 @@ def read_event(line: bytes) -> WatchEvent:
     content = found.get("object") if isinstance(found, dict) else None
     if not isinstance(kind, str) or kind not in EventType.__members__ or not isinstance(content, dict):
         raise garbled("the watch sent what is no event")
-    return WatchEvent(type=EventType[kind], object=content, version=version_of(content))
+    event = WatchEvent(type=EventType[kind], object=content, version=version_of(content))
+    if event.type is not EventType.ERROR and not (event.version and _is_kind(content.get("kind"))):
+        raise garbled(f"the watch sent {kind} of an object without kind or resourceVersion")
+    return event
 
 
 def version_of(document: Mapping[str, object]) -> str:
     """The resource version of an object, empty where it has none."""
-    metadata = document.get("metadata")
-    version = metadata.get("resourceVersion") if isinstance(metadata, dict) else None
-    return version if isinstance(version, str) else ""
+    return _text_of(document, "resourceVersion")
 
 
 def refusal(code: int, data: bytes, retry_after: str | None) -> Failure:
@@ -153,94 +162,14 @@ def _refused(code: int, document: object, retry_after: str | None) -> Failure:
     )
 
 
-class _Coming:
-    """JSON that is still coming: what was read of it is let go, and no more than one value is held at a time."""
-
-    def __init__(self, pieces: Iterable[bytes]) -> None:
-        self._pieces = iter(pieces)
-        self._decode = codecs.getincrementaldecoder("utf-8")().decode
-        self._text = ""
-        self._at = 0
-
-    def mark(self) -> str:
-        """The next character that is no space, empty at the end; it is not taken."""
-        while True:
-            found = _SPACE.match(self._text, self._at)
-            self._at = found.end() if found is not None else self._at
-            if self._at < len(self._text):
-                return self._text[self._at]
-            if not self._more():
-                return ""
-
-    def expect(self, mark: str) -> None:
-        """Take this character, and the space before it."""
-        if self.mark() != mark:
-            raise ValueError(f"no {mark} where one should be")
-        self._at += 1
-
-    def value(self) -> object:
-        """Take a whole value: one that something follows, for of `1.5` what has come may be `1.`."""
-        self.mark()
-        while True:
-            try:
-                value, end = _DECODER.raw_decode(self._text, self._at)
-            except ValueError:
-                if not self._more():
-                    raise
-                continue
-            if self._text[end : end + 1] in _BEHIND or not self._more():
-                self._at = end
-                return value
-
-    def _more(self) -> bool:
-        """Wait for as much again, so that a long value is not tried with each piece; False at the end."""
-        rest, self._at = self._text[self._at :], 0
-        if len(rest) > _LONGEST_VALUE:
-            raise ValueError(f"a value of it has more than {_LONGEST_VALUE >> 20} MiB")
-        parts: list[bytes] = []
-        size, wanted = 0, max(len(rest), _LEAST)
-        for piece in self._pieces:
-            parts.append(piece)
-            size += len(piece)
-            if size >= wanted:
-                break
-        self._text = rest + self._decode(b"".join(parts), final=not size)
-        return size > 0
+def _text_of(document: Mapping[str, object], key: str) -> str:
+    metadata = document.get("metadata")
+    text = metadata.get(key) if isinstance(metadata, dict) else None
+    return text if isinstance(text, str) else ""
 
 
-def _scan_list(coming: _Coming, each: Callable[[object], None]) -> Mapping[str, object]:
-    """The list's metadata. Only its top level is walked here; values are the C decoder's."""
-    metadata: object = None
-    coming.expect("{")
-    if coming.mark() != "}":
-        while True:
-            key = coming.value()
-            coming.expect(":")
-            if key == "items" and coming.mark() == "[":
-                _scan_items(coming, each)
-            else:
-                value = coming.value()
-                metadata = value if key == "metadata" else metadata
-            if coming.mark() == "}":
-                break
-            coming.expect(",")
-    coming.expect("}")
-    if coming.mark():
-        raise ValueError("there is something after its end")
-    if isinstance(metadata, dict):
-        return metadata
-    raise ValueError("it has no metadata")
-
-
-def _scan_items(coming: _Coming, each: Callable[[object], None]) -> None:
-    coming.expect("[")
-    if coming.mark() != "]":
-        while True:
-            each(coming.value())
-            if coming.mark() == "]":
-                break
-            coming.expect(",")
-    coming.expect("]")
+def _is_kind(kind: object) -> bool:
+    return isinstance(kind, str) and kind not in {"", "Status"}
 
 
 def _words(problem: Exception) -> str:

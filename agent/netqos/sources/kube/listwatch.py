@@ -1,13 +1,14 @@
 """What to ask next of a list and its watch, and what is known from the answers. Pure: time and chance are passed in.
 
-List in pages, then watch from the list's version; after a break watch again from the last version seen; after 410, in
-either form, list again. A snapshot is replaced only by a whole list or by an event: a list that fails, however often,
-changes nothing but the state (case G8).
+List in pages, then watch from the list's version; after 410, in either form, list again. After a break watch again from
+the last version seen, but ask for the server's version first: one below ours is of another history (a restored store),
+of which a watch from ours would never say a word. A snapshot is replaced only by a whole list or by an event: a list
+that fails, however often, changes nothing but the state (case G8).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
@@ -27,8 +28,12 @@ T = TypeVar("T")
 NOT_YET = "not listed yet"
 """What a state says before the first answer, or the first failure."""
 
-_SHORT_S, _LONG_S = 1.0, 5.0
-"""A watch that ends sooner was refused in effect; one that lasted longer has shown that all is well."""
+_SHORT_S, _LONG_S, _EARLY_S = 1.0, 5.0, 5.0
+"""A watch that ends sooner was refused in effect; one that lasted longer has shown that all is well; and one that ends
+by so much before its time was ended for another reason."""
+
+_LATE_S = 15.0
+"""How long after its time a watch is waited for."""
 
 Parse = Callable[[object], tuple[str, T | None] | None]
 """(key, value) of one object; the value None: not of interest any more; None: not to be understood."""
@@ -38,16 +43,19 @@ Parse = Callable[[object], tuple[str, T | None] | None]
 class Pace:
     """How long and how often, in seconds where nothing else is said.
 
-    A watch asks for `watch_s` to twice that. Without any sign of life it is given up after `quiet_s` where the server
-    was seen to send bookmarks (each 60 s, when anything changes in the cluster). Every `relist_s` to twice that the
-    watch is checked by a list. Back-off: from `first_s` doubling to `lost_most_s` where nobody answers (which costs
+    A watch asks for `watch_s` to twice that. Without any sign of life it is checked by a list after `quiet_s`, since
+    servers send bookmarks each 60 s when anything changes in the cluster; where the list says that nothing was missed,
+    only after four times as long, until a bookmark comes. Every `relist_s` to twice that it is checked all the same.
+    After `trust_s` without the server the list is read as a whole: another history may have reached our version by
+    then. Back-off: from `first_s` doubling to `lost_most_s` where nobody answers (which costs
     the server nothing), to `refused_most_s` where it refuses. `absent_s`: when to look again for a kind of object
     that the server does not know.
     """
 
     watch_s: float = 600.0
-    quiet_s: float = 150.0
+    quiet_s: float = 90.0
     relist_s: float = 2700.0
+    trust_s: float = 30.0
     first_s: float = 0.05
     lost_most_s: float = 1.0
     refused_most_s: float = 10.0
@@ -63,6 +71,11 @@ class ListPage:
 
     token: str
     limit: int
+
+
+@dataclass(frozen=True, slots=True)
+class AskVersion:
+    """Ask what the list's version is now: by a page of one item, which is not looked at."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +94,7 @@ class Rest:
     reload: bool = False
 
 
-Action = ListPage | OpenWatch | Rest
+Action = ListPage | AskVersion | OpenWatch | Rest
 
 
 @dataclass(slots=True)
@@ -102,9 +115,13 @@ class ListWatch(Generic[T]):
         chance: Callable[[], float],
         pace: Pace | None = None,
         may_be_absent: bool = False,
+        remembered: Mapping[str, T] | None = None,
     ) -> None:
-        """`chance()` is in [0, 1). `may_be_absent`: 404 means that there are none, and is no failure."""
-        self.items: dict[str, T] = {}
+        """`chance()` is in [0, 1). `may_be_absent`: 404 means that there are none, and is no failure.
+
+        `remembered` are the items of before a restart, whose memory the first list shares where they are the same.
+        """
+        self.items: dict[str, T] = dict(remembered or {})
         self.state = SourceState(freshness=Freshness.WAITING, detail=NOT_YET)
         self.unread = 0
         self._parse = parse
@@ -120,7 +137,10 @@ class ListWatch(Generic[T]):
         self._expired = 0
         self._relist_at_s = 0.0
         self._opened_s: float | None = None
-        self._has_bookmarks = False
+        self._asked_s = 0.0
+        self._doubted_s: float | None = None
+        self._quiet_s = self._pace.quiet_s
+        self._is_checked = False
 
     # -------------------------------------------------------------- asking
 
@@ -131,11 +151,16 @@ class ListWatch(Generic[T]):
             return rest
         if not self._version or self._listing.token or now_s >= self._relist_at_s:
             return ListPage(token=self._listing.token, limit=self._limit)
-        return OpenWatch(version=self._version, timeout_s=int(self._spread(self._pace.watch_s)))
+        if self._doubted_s is not None:
+            is_long = now_s - self._doubted_s >= self._pace.trust_s
+            return ListPage(token="", limit=self._limit) if is_long else AskVersion()
+        watch = OpenWatch(version=self._version, timeout_s=int(self._spread(self._pace.watch_s)))
+        self._asked_s = watch.timeout_s
+        return watch
 
     def patience_s(self, watch: OpenWatch) -> float:
-        """How long a watch may say nothing at all before it is taken for dead."""
-        return self._pace.quiet_s if self._has_bookmarks else watch.timeout_s + 15.0
+        """How long a watch may say nothing at all before it is looked into."""
+        return min(self._quiet_s, watch.timeout_s + _LATE_S)
 
     @property
     def is_broken(self) -> bool:
@@ -163,6 +188,12 @@ class ListWatch(Generic[T]):
         self._end_list(meta.version, now_s)
         return True
 
+    def answered(self, version: str) -> None:
+        """The version that the list has now. One below ours: nothing that we have is of this server."""
+        self._doubted_s = None
+        if not _has_reached(version, self._version):
+            self._version = ""
+
     def opened(self, now_s: float) -> None:
         """The server took the watch."""
         self._opened_s = now_s
@@ -177,7 +208,7 @@ class ListWatch(Generic[T]):
         self._version = event.version or self._version
         self._fresh(now_s)
         if event.type is EventType.BOOKMARK:
-            self._has_bookmarks = True
+            self._quiet_s = self._pace.quiet_s
             return False
         parsed = self._parse(event.object)
         if parsed is None:
@@ -187,27 +218,35 @@ class ListWatch(Generic[T]):
         return self._put(key, None if event.type is EventType.DELETED else value)
 
     def ended(self, now_s: float) -> None:
-        """The server ended the watch in good order; one that ends at once, again and again, is a failure."""
-        if self._lived_s(now_s) < _SHORT_S:
+        """The server ended the watch in good order; one that ends at once, again and again, is a failure.
+
+        One that ends before its time may be the last word of a server whose store is replaced.
+        """
+        lived_s = self._lived_s(now_s)
+        if lived_s < _SHORT_S:
             self.failed(lost("the watch ended at once").failure, now_s)
-        else:
-            self._works()
-            self._opened_s = None
+            return
+        self._works()
+        self._opened_s = None
+        if lived_s < self._asked_s - _EARLY_S:
+            self._doubt(now_s)
 
     def failed(self, failure: Failure, now_s: float) -> bool:
         """A request failed; True when this says that there are no items (any more)."""
         self._listing = _Listing()
         if self._lived_s(now_s) >= _LONG_S:
             self._works()
+        good_s = self._good_until_s(now_s)
         if self._was_quiet(now_s):
-            # It may be that nothing at all changes in this cluster, and nothing is wrong.
-            self._has_bookmarks = False
+            self._check()
+            return False
+        self._doubt(now_s)
         self._opened_s = None
         if failure.code == 404 and self._may_be_absent:
             return self._absent(failure, now_s)
         if failure.code == 410:
             self._expire()
-        elif failure.kind is Kind.GARBLED:
+        elif failure.kind is Kind.GARBLED or failure.code == 400:
             self._version = ""
         is_first = self._failures == 0
         if failure.kind is not self._kind:
@@ -219,21 +258,23 @@ class ListWatch(Generic[T]):
             return False
         self._rest = Rest(seconds=self._wait_s(failure), reload=failure.is_stale_login)
         stale = Freshness.WAITING if self.state.freshness is Freshness.WAITING else Freshness.STALE
-        self.state = SourceState(freshness=stale, since_s=self.state.since_s, detail=failure.detail)
+        self.state = SourceState(freshness=stale, since_s=good_s, detail=failure.detail)
         return False
 
     # -------------------------------------------------------------- inside
 
     def _end_list(self, version: str, now_s: float) -> None:
+        if self._is_checked:
+            # Where nothing was missed it may be that nothing at all changes in this cluster.
+            is_right = self._listing.items == self.items
+            self._quiet_s = min(4 * self._quiet_s, 2 * self._pace.watch_s) if is_right else self._pace.quiet_s
         self.items = self._listing.items
         self._listing = _Listing()
+        self._doubted_s, self._is_checked = None, False
         self._version = version
         self._limit = self._limit or self._pace.first_page
         self._relist_at_s = now_s + self._spread(self._pace.relist_s)
         self._fresh(now_s)
-        if not version:
-            # Nothing to watch from: list again, but not in a hurry.
-            self._rest = Rest(seconds=self._pace.refused_most_s)
 
     def _works(self) -> None:
         """A watch that gives events, or lasts. A list alone is no proof: its watch may fail each time."""
@@ -242,10 +283,23 @@ class ListWatch(Generic[T]):
     def _lived_s(self, now_s: float) -> float:
         return now_s - self._opened_s if self._opened_s is not None else 0.0
 
+    def _good_until_s(self, now_s: float) -> float | None:
+        """Until when all was well, as far as one can tell: a watch that just broke was well until then."""
+        is_known = self.state.freshness is not Freshness.FRESH or self._is_checked or self._was_quiet(now_s)
+        return self.state.since_s if is_known else now_s
+
     def _was_quiet(self, now_s: float) -> bool:
         """Whether the watch that fails was given up for its silence."""
         heard_s = self.state.since_s
-        return self._opened_s is not None and heard_s is not None and now_s - heard_s >= self._pace.quiet_s
+        patience_s = min(self._quiet_s, self._asked_s + _LATE_S)
+        return self._opened_s is not None and heard_s is not None and now_s - heard_s >= patience_s
+
+    def _check(self) -> None:
+        """A watch that was silent for too long is no failure yet: the list says what it should have said."""
+        self._opened_s, self._version, self._is_checked = None, "", True
+
+    def _doubt(self, now_s: float) -> None:
+        self._doubted_s = now_s if self._doubted_s is None else self._doubted_s
 
     def _expire(self) -> None:
         """The version, or a list's token, is too old. Lists that expire are asked for in larger pages."""
@@ -289,3 +343,11 @@ class ListWatch(Generic[T]):
 
     def _spread(self, seconds: float) -> float:
         return seconds * (1 + self._chance())
+
+
+def _has_reached(version: str, ours: str) -> bool:
+    """Whether a version is ours or a later one: they are decimal numbers that grow; of others only equal ones are."""
+    if not (version.isascii() and version.isdigit() and ours.isascii() and ours.isdigit()):
+        return version == ours
+    theirs, ours = version.lstrip("0"), ours.lstrip("0")
+    return (len(theirs), theirs) >= (len(ours), ours)

@@ -5,12 +5,11 @@ Nothing is taken from another manager unless that is asked for, and nothing is d
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import quote
 
-from netqos.sources.kube.answers import Broken, Kind, garbled, read_page
+from netqos.sources.kube.answers import Broken, Kind, read_object, read_page
 from netqos.sources.kube.connection import Connection
 
 NODES, NODESLOS = "/api/v1/nodes", "/apis/slo.koordinator.sh/v1alpha1/nodeslos"
@@ -74,12 +73,9 @@ def _apply_one(connection: Connection, document: Mapping[str, object], query: Ma
     path = f"{NODESLOS}/{quote(str(name), safe='')}"
     response = connection.request("PATCH", path, query=query, body=document, content_type=APPLY)
     try:
-        answer = json.loads(response.read_all())
-    except ValueError:
-        raise garbled("the answer is no JSON") from None
+        spec = read_object(response.read_all(), "NodeSLO").get("spec")
     finally:
         response.close()
-    spec = answer.get("spec") if isinstance(answer, dict) else None
     return spec if isinstance(spec, dict) else {}
 
 

@@ -14,7 +14,7 @@ from netqos.host.clock import Clock
 from netqos.model.inputs import SourceState
 from netqos.sources.kube.answers import Broken, garbled, read_event, read_page
 from netqos.sources.kube.connection import Connection, Response
-from netqos.sources.kube.listwatch import ListPage, ListWatch, OpenWatch, Rest
+from netqos.sources.kube.listwatch import AskVersion, ListPage, ListWatch, OpenWatch, Rest
 
 T = TypeVar("T")
 
@@ -101,6 +101,8 @@ class Watcher(Generic[T]):
                 self._stop.wait(action.seconds)
             case ListPage():
                 self._list(action)
+            case AskVersion():
+                self._ask_version()
             case OpenWatch():
                 self._watch(action)
 
@@ -138,6 +140,15 @@ class Watcher(Generic[T]):
             response.close()
         if self._core.page_read(meta, items=count, size_bytes=size_bytes, now_s=self._clock.monotonic()):
             self._show()
+
+    def _ask_version(self) -> None:
+        query = {**self._target.selectors, "limit": 1}
+        response = self._connection.request("GET", self._target.path, query=query)
+        try:
+            meta = read_page(response.pieces(), lambda _item: None)
+        finally:
+            response.close()
+        self._core.answered(meta.version)
 
     def _watch(self, watch: OpenWatch) -> None:
         query = {

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netqos.sources.kube import answers
+from netqos.sources.kube import coming
 from netqos.sources.kube.answers import (
     Broken,
     EventType,
@@ -17,6 +17,7 @@ from netqos.sources.kube.answers import (
     ListMeta,
     WatchEvent,
     read_event,
+    read_object,
     read_page,
     refusal,
     refusal_of_event,
@@ -38,7 +39,7 @@ def read(data: bytes, piece: int = 1 << 20) -> tuple[ListMeta, list[object]]:
 @given(
     items=st.lists(JSON, max_size=5),
     more=st.dictionaries(
-        st.text(max_size=5).filter(lambda key: key not in {"items", "metadata"}), JSON, max_size=3
+        st.text(max_size=5).filter(lambda key: key not in {"items", "metadata", "kind"}), JSON, max_size=3
     ),
     is_last=st.booleans(),
     form=st.tuples(st.sampled_from([None, 1, "\t"]), st.integers(1, 80), st.sampled_from([1, 1 << 16])),
@@ -53,7 +54,7 @@ def test_a_list_is_read_item_by_item_as_a_whole_one_would_be(
     document = {"kind": "PodList", **more, "metadata": metadata, "items": items}
     indent, piece, least = form
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(answers, "_LEAST", least)
+        patch.setattr(coming, "_LEAST", least)
         meta, found = read(json.dumps(document, indent=indent, ensure_ascii=False).encode() + b"\n", piece)
     assert found == items
     assert meta == ListMeta(version="12", token="" if is_last else "next")
@@ -63,7 +64,9 @@ def test_an_item_is_handed_on_before_the_next_one_has_come() -> None:
     items: list[object] = []
 
     def pieces() -> Iterator[bytes]:
-        yield b'{"metadata": {"resourceVersion": "3"}, "items": ["' + b"x" * 100_000 + b'",'
+        yield (
+            b'{"kind": "PodList", "metadata": {"resourceVersion": "3"}, "items": ["' + b"x" * 100_000 + b'",'
+        )
         yield b" " * (1 << 16)
         assert len(items) == 1
         yield b"2]}"
@@ -88,9 +91,63 @@ def test_a_value_without_an_end_is_given_up() -> None:
     assert given < 40
 
 
-@pytest.mark.parametrize("items", ["null", "{}", "[]"])
+@pytest.mark.parametrize("items", ["null", "[]"])
 def test_a_list_without_items_is_empty(items: str) -> None:
-    assert read(b'{"items": %s, "metadata": {}}' % items.encode()) == (ListMeta(version="", token=""), [])
+    data = b'{"items": %s, "metadata": {"resourceVersion": "3"}, "kind": "PodList"}' % items.encode()
+    assert read(data) == (ListMeta(version="3", token=""), [])
+
+
+def test_only_the_kubelet_has_lists_without_a_version() -> None:
+    data = b'{"kind": "PodList", "apiVersion": "v1", "metadata": {}, "items": null}'
+    assert read_page([data], lambda _item: None, has_version=False) == ListMeta(version="", token="")
+    with pytest.raises(Broken, match="no resourceVersion"):
+        read(data)
+
+
+WHOLE = {"kind": "PodList", "metadata": {"resourceVersion": "3"}, "items": []}
+"""All that a list must have."""
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"kind": "Status", "items": None},
+        *({"kind": kind} for kind in ("Status", "Pod", None, 7)),
+        *({"items": items} for items in ({}, "", 0, False)),
+        *({"metadata": metadata} for metadata in (None, [], {}, {"resourceVersion": ""})),
+        *({"metadata": {"resourceVersion": version}} for version in (7, None, ["3"])),
+        {"metadata": {"resourceVersion": "3", "continue": 7}},
+    ],
+)
+def test_json_that_is_no_list_is_garbled(wrong: dict[str, object]) -> None:
+    assert read(json.dumps(WHOLE).encode())
+    with pytest.raises(Broken) as caught:
+        read(json.dumps({**WHOLE, **wrong}).encode())
+    assert caught.value.failure.kind is Kind.GARBLED
+
+
+@pytest.mark.parametrize("key", list(WHOLE))
+def test_a_list_lacks_none_of_its_parts(key: str) -> None:
+    with pytest.raises(Broken):
+        read(json.dumps({name: value for name, value in WHOLE.items() if name != key}).encode())
+
+
+def test_the_answer_to_a_write_is_the_object() -> None:
+    event = {"kind": "Event", "metadata": {"name": "x"}}
+    assert read_object(json.dumps(event).encode(), "Event") == event
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        *(b"", b"<html>", b"null", b"[]", b'{"kind": "Status", "metadata": {"name": "x"}}'),
+        *(b'{"kind": "Event"}', b'{"kind": "Event", "metadata": {}}', b"\xff", b"[" * 200_000),
+    ],
+)
+def test_another_answer_to_a_write_is_garbled(data: bytes) -> None:
+    with pytest.raises(Broken) as caught:
+        read_object(data, "Event")
+    assert caught.value.failure.kind is Kind.GARBLED
 
 
 @pytest.mark.parametrize(
@@ -124,10 +181,9 @@ def test_any_bytes_are_a_list_or_garbled(data: bytes) -> None:
 
 
 def test_an_event() -> None:
-    line = b'{"type": "MODIFIED", "object": {"metadata": {"resourceVersion": "7", "x": 1}}}'
-    assert read_event(line) == WatchEvent(
-        type=EventType.MODIFIED, object={"metadata": {"resourceVersion": "7", "x": 1}}, version="7"
-    )
+    content = {"kind": "Pod", "metadata": {"resourceVersion": "7", "x": 1}}
+    line = json.dumps({"type": "MODIFIED", "object": content}).encode()
+    assert read_event(line) == WatchEvent(type=EventType.MODIFIED, object=content, version="7")
 
 
 @pytest.mark.parametrize(
@@ -136,6 +192,11 @@ def test_an_event() -> None:
         *(b"", b"{", b"[]", b"7", b'{"type": "ADDED"}', b'{"type": "ADDED", "object": []}'),
         *(b'{"type": "NEWS", "object": {}}', b'{"type": {}, "object": {}}', b'{"object": {}}', b"\xff"),
         b"[" * 200_000,
+        b'{"type": "MODIFIED", "object": {"metadata": {"resourceVersion": "7"}}}',
+        b'{"type": "DELETED", "object": {"kind": "Pod", "metadata": {}}}',
+        b'{"type": "BOOKMARK", "object": {"kind": "Pod"}}',
+        b'{"type": "ADDED", "object": {"kind": "Status", "metadata": {"resourceVersion": "7"}}}',
+        b'{"type": "ADDED", "object": {"kind": 7, "metadata": {"resourceVersion": "7"}}}',
     ],
 )
 def test_what_is_no_event_is_garbled(line: bytes) -> None:

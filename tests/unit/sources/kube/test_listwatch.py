@@ -10,7 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from netqos.model.inputs import Freshness, SourceState
 from netqos.sources.kube.answers import Failure, Kind, ListMeta, WatchEvent, read_event
-from netqos.sources.kube.listwatch import ListPage, ListWatch, OpenWatch, Pace, Rest
+from netqos.sources.kube.listwatch import AskVersion, ListPage, ListWatch, OpenWatch, Pace, Rest
 
 LOST = Failure(kind=Kind.LOST, detail="refused")
 GARBLED = Failure(kind=Kind.GARBLED, detail="no JSON")
@@ -29,14 +29,13 @@ def parse(document: object) -> tuple[str, str | None] | None:
 
 
 def event(kind: str, name: str, value: str = "", version: str = "") -> WatchEvent:
-    content = {"n": name, "v": value, "metadata": {"resourceVersion": version}}
+    content = {"kind": "One", "n": name, "v": value, "metadata": {"resourceVersion": version}}
     return read_event(json.dumps({"type": kind, "object": content}).encode())
 
 
 def bookmark(version: str) -> WatchEvent:
-    return read_event(
-        json.dumps({"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": version}}}).encode()
-    )
+    content = {"kind": "One", "metadata": {"resourceVersion": version}}
+    return read_event(json.dumps({"type": "BOOKMARK", "object": content}).encode())
 
 
 def gone(number: int = 410) -> WatchEvent:
@@ -60,6 +59,15 @@ class Case:
         meta = ListMeta(version=version, token=token)
         return self.core.page_read(meta, items=len(names), size_bytes=1000 * len(names), now_s=self.now_s)
 
+    def ask(self, version: str) -> None:
+        assert self.core.next(self.now_s) == AskVersion()
+        self.core.answered(version)
+
+    def lose(self) -> None:
+        """The connection, and the rest after it."""
+        self.core.failed(LOST, self.now_s)
+        assert isinstance(self.core.next(self.now_s), Rest)
+
     def watch(self) -> OpenWatch:
         action = self.core.next(self.now_s)
         assert isinstance(action, OpenWatch)
@@ -75,6 +83,27 @@ def test_a_list_is_followed_by_a_watch_from_its_version() -> None:
     assert case.core.items == {"a": "1", "b": "1"}
     assert case.core.state == SourceState(freshness=Freshness.FRESH, since_s=100)
     assert case.core.next(100) == OpenWatch(version="7", timeout_s=600)
+
+
+def test_what_is_remembered_is_no_answer_and_gives_equal_items_their_memory() -> None:
+    held = "".join(["val", "ue"])
+    core = ListWatch(parse, chance=lambda: 0.0, remembered={"a": held, "gone": "x"})
+    assert core.state.freshness is Freshness.WAITING
+    assert core.next(0) == ListPage(token="", limit=20)
+    core.take({"n": "a", "v": "".join(["va", "lue"])})
+    core.page_read(ListMeta(version="7", token=""), items=1, size_bytes=9, now_s=1)
+    assert core.items == {"a": "value"}
+    assert core.items["a"] is held
+
+
+def test_a_failure_is_the_end_of_what_was_known_to_be_good() -> None:
+    case = Case()
+    case.list("a")
+    case.watch()
+    case.core.failed(LOST, 130)
+    assert (case.core.state.since_s, case.core.state.freshness) == (130, Freshness.STALE)
+    case.core.failed(LOST, 2_000)
+    assert case.core.state.since_s == 130
 
 
 def test_pages_join_and_only_the_last_one_counts() -> None:
@@ -118,9 +147,10 @@ def test_a_broken_watch_goes_on_from_the_last_version_and_loses_nothing() -> Non
     case.watch()
     case.core.event(event("ADDED", "b", "1", "6"), 101)
     assert not case.core.failed(LOST, 102)
-    assert case.core.state == SourceState(freshness=Freshness.STALE, since_s=101, detail="refused")
+    assert case.core.state == SourceState(freshness=Freshness.STALE, since_s=102, detail="refused")
     assert case.core.items == {"a": "1", "b": "1"}
     assert case.core.next(102) == Rest(seconds=0.025)
+    case.ask("8")
     assert case.watch() == OpenWatch(version="6", timeout_s=600)
     assert case.core.state.freshness is Freshness.FRESH
 
@@ -261,43 +291,87 @@ def test_the_list_is_repeated_now_and_then() -> None:
     assert isinstance(case.core.next(100 + 2700), ListPage)
 
 
-def test_a_watch_that_is_quiet_where_bookmarks_come_is_given_up() -> None:
+@pytest.mark.parametrize("version", ["4", "x", "", "05 "])
+def test_a_server_whose_version_is_below_ours_has_another_history(version: str) -> None:
     case = Case()
-    case.list("a")
-    watch = case.watch()
-    assert case.core.patience_s(watch) == 615
-    case.core.event(bookmark("9"), 160)
-    assert case.core.patience_s(watch) == 150
+    case.list("a", "b")
+    case.watch()
+    case.lose()
+    case.ask(version)
+    assert case.core.items == {"a": "1", "b": "1"}
+    assert case.list("b", version="4")
+    assert case.core.items == {"b": "1"}
+    assert case.watch() == OpenWatch(version="4", timeout_s=600)
 
 
-def test_a_new_watch_is_given_up_as_soon_where_bookmarks_came_before() -> None:
+@pytest.mark.parametrize("version", ["5", "6", "10"])
+def test_a_server_that_has_our_version_is_watched_from_it(version: str) -> None:
     case = Case()
     case.list("a")
     case.watch()
-    case.core.event(bookmark("9"), 160)
-    case.core.failed(LOST, 200)
-    assert isinstance(case.core.next(200), Rest)
-    watch = case.watch()
-    assert case.core.patience_s(watch) == 150
-    case.core.ended(700)
-    assert case.core.patience_s(case.watch()) == 150
+    case.lose()
+    case.ask(version)
+    assert case.watch() == OpenWatch(version="5", timeout_s=600)
 
 
-def test_a_watch_that_was_given_up_for_nothing_is_not_given_up_again() -> None:
+def test_a_doubt_stays_until_there_is_an_answer() -> None:
     case = Case()
     case.list("a")
     case.watch()
-    case.core.event(bookmark("9"), 160)
-    case.core.failed(LOST, 310)
-    assert isinstance(case.core.next(310), Rest)
-    assert case.core.patience_s(case.watch()) == 615
+    case.lose()
+    case.now_s = 110
+    case.core.failed(code(503), 110)
+    assert isinstance(case.core.next(110), Rest)
+    assert case.core.next(129.9) == AskVersion()
+    assert isinstance(case.core.next(130), ListPage), (
+        "away for so long that another history may have our version"
+    )
 
 
-def test_a_list_without_a_version_is_repeated_slowly() -> None:
+@pytest.mark.parametrize(("end_s", "is_doubted"), [(180, True), (594, True), (596, False), (600, False)])
+def test_a_watch_that_ends_before_its_time_is_doubted(end_s: float, is_doubted: bool) -> None:
     case = Case()
-    case.list("a", version="")
-    assert case.core.next(100) == Rest(seconds=10)
-    assert isinstance(case.core.next(110), ListPage)
+    case.list("a")
+    case.watch()
+    case.core.ended(100 + end_s)
+    assert isinstance(case.core.next(100 + end_s), AskVersion if is_doubted else OpenWatch)
+
+
+def test_a_version_that_is_refused_is_dropped() -> None:
+    case = Case()
+    case.list("a", version="x")
+    case.core.next(100)
+    case.core.failed(code(400), 100)
+    assert isinstance(case.core.next(100), Rest)
+    assert isinstance(case.core.next(100), ListPage)
+
+
+def test_a_watch_that_is_silent_from_its_start_is_checked_by_a_list() -> None:
+    case = Case()
+    case.list("a")
+    assert case.core.patience_s(case.watch()) == 90
+    assert not case.core.failed(LOST, 190)
+    assert case.core.state == SourceState(freshness=Freshness.FRESH, since_s=100)
+    case.now_s = 190
+    case.list("b", version="9")
+    assert case.core.items == {"b": "1"}
+    assert case.core.patience_s(case.watch()) == 90, "it was deaf: the next one is looked into as soon"
+
+
+def test_where_silence_is_right_it_is_looked_into_ever_more_seldom_until_a_bookmark_comes() -> None:
+    case = Case()
+    case.list("a")
+    found = []
+    for _ in range(4):
+        patience_s = case.core.patience_s(case.watch())
+        found.append(patience_s)
+        case.now_s += patience_s
+        case.core.failed(LOST, case.now_s)
+        case.list("a")
+    assert found == [90, 360, 615, 615]
+    watch = case.watch()
+    case.core.event(bookmark("9"), case.now_s + 60)
+    assert case.core.patience_s(watch) == 90
 
 
 def test_equal_values_stay_the_same_object() -> None:
@@ -330,6 +404,7 @@ class Server(RuleBasedStateMachine):
         )
         self.pages: list[tuple[dict[str, str], int]] = []
         self.known_s = 0.0
+        self.backup: tuple[dict[str, str], int] = ({}, 1)
 
     @rule(name=st.sampled_from("abcd"), value=st.sampled_from(["1", "2", "finished"]))
     def write(self, name: str, value: str) -> None:
@@ -348,6 +423,23 @@ class Server(RuleBasedStateMachine):
     def compact(self) -> None:
         self.oldest = self.version
 
+    @rule()
+    def back_up(self) -> None:
+        self.backup = (dict(self.objects), self.version)
+
+    @rule(is_quick=st.booleans())
+    def restore(self, is_quick: bool) -> None:
+        """The store of an earlier time. Where it is quick nothing is written before we are there again."""
+        self.core.failed(LOST, self.now_s)
+        self.objects, self.version = dict(self.backup[0]), self.backup[1]
+        self.oldest = min(self.oldest, self.version)
+        self.log = [pair for pair in self.log if pair[0] <= self.version]
+        if is_quick:
+            while not isinstance(self.act(0), ListPage | AskVersion):
+                pass
+        else:
+            self.now_s += 30
+
     @rule(
         failure=st.sampled_from(
             [LOST, GARBLED, code(500), code(410), code(401), code(429, retry_after_s=1.0)]
@@ -361,15 +453,18 @@ class Server(RuleBasedStateMachine):
     def step(self, cut: int) -> None:
         self.act(cut)
 
-    def act(self, cut: int = 100) -> None:
+    def act(self, cut: int = 100) -> object:
         action = self.core.next(self.now_s)
         match action:
             case Rest():
                 self.now_s += action.seconds
+            case AskVersion():
+                self.core.answered(str(self.version))
             case ListPage():
                 self.list(action)
             case OpenWatch():
                 self.watch(int(action.version), cut)
+        return action
 
     def list(self, page: ListPage) -> None:
         if not page.token:
