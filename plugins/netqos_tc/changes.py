@@ -56,9 +56,10 @@ class Edit:
 def operations(
     desired: Mapping[Key, Spec], observed: TcObserved, names: describe.Names, *, complete: bool
 ) -> tuple[Operation, ...]:
-    """The ordered operations from `observed` to `desired`; without `complete` only those that add.
+    """The ordered operations from `observed` to `desired`; without `complete` only those that take nothing away.
 
-    A damaged table is repaired even then: that adds the rules that are missing and leaves every element.
+    A damaged table is repaired even then: that adds the rules that are missing and leaves every element. And a
+    workload's ceiling follows what is known of it: an override, or a configuration that changed.
     """
     different = diff(desired, observed.specs)
     broken = _broken_trees(different) | (_trees_in_debt(different) if complete else frozenset())
@@ -68,9 +69,18 @@ def operations(
         different = diff(desired, _without(broken, observed))
     edits = _edits(different, desired, observed, names)
     if not complete:
-        edits = [one for one in edits if one.before is None or (isinstance(one.key, TableKey) and one.after)]
+        edits = [one for one in edits if one.before is None or _takes_nothing_away(one)]
     known = {edit.key: edit for edit in edits}
     return safe_order(_step(edit, _cause(edit, known), names) for edit in edits)
+
+
+def _takes_nothing_away(edit: Edit) -> bool:
+    before, after = edit.before, edit.after
+    if isinstance(before, ClassSpec) and isinstance(after, ClassSpec) and isinstance(edit.key, ClassKey):
+        is_own = edit.key.minor not in numbers.kind_on(edit.key.ifindex).fixed
+        is_in_place = (before.parent, before.prio) == (after.parent, after.prio)
+        return is_own and is_in_place and before.rate >= after.rate
+    return isinstance(edit.key, TableKey) and after is not None
 
 
 def own_hooks(plan: Iterable[Operation]) -> frozenset[int]:

@@ -145,7 +145,7 @@ def test_an_outage_keeps_everything_also_over_a_restart(node: Node, kube: Kube) 
     node.daemon.stop()
     node.daemon.start()
     eventually(lambda: "source-away" in node.codes())
-    assert node.sources()["pods"] == "waiting"
+    assert {node.sources()[name] for name in ("pods", "nodeslo", "node")} == {"stale"}
     time.sleep(1)
     assert node.classes() == before
     assert node.status()["directions"]["tx"]["total_bps"] == 160 * M

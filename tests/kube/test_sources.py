@@ -200,7 +200,7 @@ def test_a_cluster_without_the_crd_has_no_nodeslo_and_is_complete(
     start_apiserver: StartServer, follow: Follow
 ) -> None:
     server = start_apiserver(crd=False)
-    followed = follow(server, "n1").ready()
+    followed = follow(server, Kube(server.admin, "no-crd").node).ready()
     assert (followed.slo, followed.states["nodeslo"].detail) == (None, "absent (404)")
 
 

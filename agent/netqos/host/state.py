@@ -14,7 +14,7 @@ import os
 import re
 import stat
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from netqos.model.health import Finding, error, warning
@@ -64,8 +64,18 @@ class StateFolder:
 
     def save(self, name: str, document: object) -> None:
         """Replace the document; equal content is not written again. A failure is a finding, not an error."""
+        self._save(name, _wrap(document))
+
+    def save_each(self, name: str, items: Iterable[object]) -> None:
+        """As `save` of a list, of which only one item at a time is in memory."""
+        self._save(name, _wrap_each(items))
+
+    def has(self, name: str) -> bool:
+        """Whether the document is there, readable or not."""
+        return self._path(name).exists()
+
+    def _save(self, name: str, content: bytes) -> None:
         path = self._path(name)
-        content = _wrap(document)
         with self._lock:
             try:
                 _replace(path, content)
@@ -149,10 +159,20 @@ def _cannot(verb: str, path: Path, problem: OSError) -> Finding:
 
 
 def _wrap(document: object) -> bytes:
-    envelope = {"version": VERSION, "document": document}
-    return (
-        json.dumps(envelope, sort_keys=True, allow_nan=False, separators=(",", ":")).encode("ascii") + b"\n"
-    )
+    return _encoded({"version": VERSION, "document": document}) + b"\n"
+
+
+def _wrap_each(items: Iterable[object]) -> bytes:
+    """The same bytes as `_wrap` of a list; the interpreter's lock is held for an item at a time."""
+    content = bytearray(b'{"document":[')
+    for number, item in enumerate(items):
+        content += b"," * (number > 0) + _encoded(item)
+    content += b'],"version":%d}\n' % VERSION
+    return bytes(content)
+
+
+def _encoded(document: object) -> bytes:
+    return json.dumps(document, sort_keys=True, allow_nan=False, separators=(",", ":")).encode("ascii")
 
 
 def _read(path: Path) -> bytes | None:

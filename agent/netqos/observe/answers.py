@@ -16,7 +16,8 @@ from netqos.observe import statuswire as wire
 from netqos.observe import wireparts as parts
 from netqos.observe.enforced import Enforcement, Verdict
 from netqos.observe.moment import Moment
-from netqos.observe.view import AgentView, BackendView, room_bps
+from netqos.observe.recorder import REJECTIONS
+from netqos.observe.view import AgentView, BackendView, room_bps, source_age_s
 
 Counters = Mapping[PodUid, tuple[LeafCounters, ...]]
 
@@ -28,9 +29,12 @@ def status(view: AgentView, moment: Moment) -> wire.StatusWire:
         version=view.version,
         node=view.node,
         ready=view.ready,
+        waited_for=dict(view.waited_for),
+        passes=view.passes,
         enabled=composition is not None and composition.desired.enabled,
         uptime_s=moment.age_s(view.started_s) or 0.0,
         pods=len(composition.pods) if composition is not None else 0,
+        rejected=_rejected(composition),
         overrides=len(view.overrides),
         scope=wire.SCOPE,
         directions=directions(view),
@@ -112,9 +116,15 @@ def _level(
     )
 
 
+def _rejected(composition: Composition | None) -> wire.RejectedWire:
+    pods = composition.pods if composition is not None else ()
+    counts = [sum(one.code in REJECTIONS for one in pod.findings) for pod in pods if pod.findings]
+    return wire.RejectedWire(inputs=sum(counts), pods=sum(1 for count in counts if count))
+
+
 def _source(state: SourceState, moment: Moment) -> wire.SourceWire:
     return wire.SourceWire(
-        state=state.freshness.value, age_s=moment.age_s(state.since_s), detail=state.detail
+        state=state.freshness.value, age_s=source_age_s(state, moment), detail=state.detail
     )
 
 

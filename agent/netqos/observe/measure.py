@@ -22,7 +22,7 @@ from netqos.observe.enforced import Enforcement
 from netqos.observe.metrics import MOST_PODS
 from netqos.observe.moment import Moment
 from netqos.observe.recorder import Distribution, Recorded
-from netqos.observe.view import AgentView, BackendView, room_bps
+from netqos.observe.view import AgentView, BackendView, room_bps, source_age_s
 
 BACKEND_STATES = ("ok", "failing", "unavailable", "backing-off", "off")
 UNSHAPED = math.inf
@@ -148,7 +148,7 @@ def _counters(labels: tuple[str, ...], read: list[LeafCounters]) -> Iterator[Sam
 
 def _sources(view: AgentView, moment: Moment) -> Iterator[Sample]:
     for name, state in view.sources.items():
-        age_s = moment.age_s(state.since_s)
+        age_s = source_age_s(state, moment)
         yield Sample("netqos_source_age_seconds", (name,), math.inf if age_s is None else age_s)
         for one in Freshness:
             yield Sample("netqos_source_state", (name, one.value), state.freshness is one)

@@ -43,7 +43,7 @@ def _histogram(name: str, text: str) -> Metric:
 METRICS: tuple[Metric, ...] = (
     _gauge("build_info", "1; the version is the label's.", "version"),
     _gauge("start_time_seconds", "Unix time at which the daemon started."),
-    _gauge("ready", "1 once the inputs are there and a first pass is done."),
+    _gauge("ready", "1 once every source has delivered since the start and a pass is done with that."),
     _gauge("enabled", "1 while network QoS is on."),
     _gauge("overrides", "Temporary overrides in force."),
     _gauge(
@@ -93,7 +93,9 @@ METRICS: tuple[Metric, ...] = (
     _gauge("pods_omitted", f"Pods without series of their own, beyond the first {MOST_PODS} by name."),
     _gauge("source_state", "1 for the state that an input is in, 0 for the others.", "source", "state"),
     _gauge(
-        "source_age_seconds", "Time since an input's last good delivery; +Inf before the first.", "source"
+        "source_age_seconds",
+        "Time since an input was last known to be good: 0 while it is, +Inf before it ever was.",
+        "source",
     ),
     _gauge("backend_state", "1 for the state that a backend is in, 0 for the others.", "backend", "state"),
     _gauge(

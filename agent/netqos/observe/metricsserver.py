@@ -126,11 +126,21 @@ class MetricsApi:
     async def _readyz(self, _request: Request, _values: Mapping[str, str]) -> Response:
         view = self._agent.view()
         if not view.ready:
-            waiting = tuple(f"source {name} is {one.freshness.value}" for name, one in view.sources.items())
             raise HttpError(
-                503, "not-ready", "no pass is done yet", hint="see netqosctl status", problems=waiting
+                503, "not-ready", not_ready(view), hint="see netqosctl status", problems=waited_for(view)
             )
         return _words({"status": "ready"})
+
+
+def not_ready(view: AgentView) -> str:
+    """Why the daemon is not ready."""
+    names = ", ".join(view.waited_for)
+    return f"waiting for {names}" if names else "no pass is done yet with all inputs"
+
+
+def waited_for(view: AgentView) -> tuple[str, ...]:
+    """Each source that is waited for, with what is the matter."""
+    return tuple(f"source {name}: {detail}" for name, detail in view.waited_for.items())
 
 
 def stalled(view: AgentView, clock: Clock) -> str:

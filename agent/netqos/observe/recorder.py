@@ -42,6 +42,8 @@ REASONS: tuple[str, ...] = (
 )
 """Why an input can be rejected: the codes of the findings that say so. Each has its counter from the start."""
 
+REJECTIONS = frozenset(REASONS)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Distribution:
@@ -127,7 +129,7 @@ class Recorder:
 
     def saw(self, findings: Iterable[Finding]) -> None:
         """All findings of this moment, from one task only: each rejection is counted once, when it appears."""
-        rejections = frozenset(one for one in findings if one.code in REASONS)
+        rejections = frozenset(one for one in findings if one.code in REJECTIONS)
         for finding in rejections - self._seen:
             self.rejected(finding.code)
         self._seen = rejections

@@ -67,7 +67,10 @@ class DirectionWire:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceWire:
-    """An input and its `state` (waiting, fresh or stale); `age_s` is null before its first delivery."""
+    """An input and its `state` (waiting, fresh or stale).
+
+    `age_s` is how long ago it was last known to be good: 0 while it is fresh, null before it ever was.
+    """
 
     state: str
     age_s: float | None
@@ -146,15 +149,30 @@ class LoopWire:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RejectedWire:
+    """How many inputs of pods are rejected or contested now, and of how many pods: each pod's findings name them."""
+
+    inputs: int
+    pods: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StatusWire:
-    """The whole node at a glance; `scope` says which traffic is meant by everything that is enforced."""
+    """The whole node at a glance; `scope` says which traffic is meant by everything that is enforced.
+
+    `waited_for` has the sources without which the node is not ready, and what is the matter with each. `passes` is how
+    often it was reconciled since the start.
+    """
 
     version: str
     node: str
     ready: bool
+    waited_for: dict[str, str]
+    passes: int
     enabled: bool
     uptime_s: float
     pods: int
+    rejected: RejectedWire
     overrides: int
     scope: str
     directions: dict[Way, DirectionWire]

@@ -13,10 +13,11 @@ from netqos.backend import Capabilities, LeafCounters
 from netqos.model.composed import Composition, PodView
 from netqos.model.health import Finding
 from netqos.model.ids import PodUid
-from netqos.model.inputs import Override, SourceState
+from netqos.model.inputs import Freshness, Override, SourceState
 from netqos.model.levels import Direction
 from netqos.model.plan import ApplyResult, Plan
 from netqos.model.traffic import Decision, Unit
+from netqos.observe.moment import Moment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +59,8 @@ class LoopView:
 class AgentView:
     """Everything that status shows.
 
-    `now_s` is the monotonic time of the view; `composition` None: nothing composed yet.
+    `now_s` is the monotonic time of the view; `composition` None: nothing composed yet. `waited_for`: the sources
+    without which it is not ready, and what is the matter with each; `passes` is how often it reconciled.
     """
 
     version: str
@@ -72,6 +74,8 @@ class AgentView:
     loop: LoopView
     overrides: tuple[Override, ...]
     findings: tuple[Finding, ...]
+    waited_for: Mapping[str, str] = field(default_factory=dict)
+    passes: int = 0
 
 
 def room_bps(view: AgentView, direction: Direction) -> int | None:
@@ -80,6 +84,11 @@ def room_bps(view: AgentView, direction: Direction) -> int | None:
     if made and all(one.room_bps is not None for one in made):
         return sum(one.room_bps or 0 for one in made)
     return view.composition.desired.directions[direction].total_bps if view.composition is not None else None
+
+
+def source_age_s(state: SourceState, moment: Moment) -> float | None:
+    """Seconds since a source was last known to be good: none while it is, None where it never was."""
+    return 0.0 if state.freshness is Freshness.FRESH else moment.age_s(state.since_s)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

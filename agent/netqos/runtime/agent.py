@@ -62,20 +62,23 @@ class RunningAgent:
     def __init__(
         self,
         *,
-        node: str,
         reconciler: Reconciler,
         clock: Clock,
         feed: DecisionFeed,
         sources: Callable[[], Mapping[str, SourceState]],
+        waited_for: Callable[[], Mapping[str, str]],
         extra_findings: Callable[[], tuple[Finding, ...]],
         save_overrides: SaveOverrides,
     ) -> None:
-        """`sources` and `extra_findings` are asked anew for each view; `save_overrides` makes the book durable."""
-        self._node = node
+        """`sources`, `waited_for` and `extra_findings` are asked anew for each view.
+
+        `save_overrides` makes the book durable.
+        """
         self._reconciler = reconciler
         self._clock = clock
         self._feed = feed
         self._sources = sources
+        self._waited_for = waited_for
         self._extra_findings = extra_findings
         self._save_overrides = save_overrides
         self._started_s = time.monotonic()
@@ -86,10 +89,12 @@ class RunningAgent:
         runners = self._reconciler.all_runners()
         return AgentView(
             version=netqos.__version__,
-            node=self._node,
+            node=reconciler.world.node.value.name,
             started_s=self._started_s,
             now_s=self._clock.monotonic(),
-            ready=reconciler.passes > 0,
+            ready=_is_ready(reconciler),
+            waited_for=self._waited_for(),
+            passes=reconciler.passes,
             composition=reconciler.composition,
             sources=self._sources(),
             backends={name: runner.view() for name, runner in runners.items()},
@@ -178,3 +183,12 @@ class RunningAgent:
                 (view.last_tick_s for view in views if view.last_tick_s is not None), default=None
             ),
         )
+
+
+def _is_ready(reconciler: Reconciler) -> bool:
+    """Whether a pass was made with all that the sources have to say. What is remembered of one is enforced meanwhile.
+
+    It does not count here: a new release without its rights must not look as good as the one before.
+    """
+    composition = reconciler.composition
+    return reconciler.passes > 0 and composition is not None and composition.desired.complete

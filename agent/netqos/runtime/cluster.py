@@ -41,6 +41,14 @@ def follow_kubernetes(parts: Parts, host: HostFacts, settings: Settings) -> Kube
         return None
     # The C library reads it with the first name that it looks up, which no thread has done yet.
     os.environ.setdefault("RES_OPTIONS", RESOLVER)
-    from netqos.runtime.kube import KubeSources  # noqa: PLC0415 - a node without Kubernetes loads nothing of it
+    # A node without Kubernetes loads nothing of it.
+    from netqos.runtime.kube import KubeSources  # noqa: PLC0415
+    from netqos.runtime.kubememory import KubeMemory  # noqa: PLC0415
 
-    return KubeSources(settings, parts.node, parts.clock, own_addresses=lambda: host.own_addresses)
+    return KubeSources(
+        settings,
+        parts.node,
+        parts.clock,
+        own_addresses=lambda: host.own_addresses,
+        memory=KubeMemory(parts.state, parts.clock),
+    )

@@ -1,4 +1,4 @@
-"""The Kubernetes sources put together, and their way into the cells.
+"""The Kubernetes sources at work: their way into the cells, what is shown of them, told to the cluster and remembered.
 
 Each source has a thread; one more joins what they have into whole inputs, so that the event loop and the fast loop's
 thread never wait for a list to be decoded. The event loop takes the newest inputs only. Loaded on nodes that follow
@@ -9,53 +9,41 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import random
 import threading
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Callable, Iterator, Mapping
 
-from netqos.host.cgroups import Cgroups
 from netqos.host.clock import Clock
 from netqos.model.composed import Composition
-from netqos.model.health import Finding, info, warning
-from netqos.model.inputs import Freshness, NodePolicy, PodFacts, SourceState
+from netqos.model.health import Finding
+from netqos.model.inputs import Freshness, SourceState
 from netqos.observe.kubereporter import Reporter
 from netqos.observe.kubestatus import STATUS_EVERY_S, status_text
 from netqos.observe.logs import get_logger
+from netqos.runtime.kubefeeds import KubeFeeds, KubeInputs, Thread
+from netqos.runtime.kubefindings import (
+    NO_KIND,
+    NODE,
+    away,
+    good_until,
+    no_such_node,
+    node_unknown,
+    undelivered,
+    with_memory,
+)
+from netqos.runtime.kubememory import KubeMemory
 from netqos.runtime.reconciler import World
-from netqos.settings.values import Settings, Toggle
-from netqos.sources.kube.connection import Connection
-from netqos.sources.kube.kubelet import NOT_ASKED, Kubelet
-from netqos.sources.kube.listwatch import NOT_YET, ListWatch, Pace, Parse
-from netqos.sources.kube.located import Locator
-from netqos.sources.kube.nodes import NodeNote, NodeSlo, parse_node, parse_slo
-from netqos.sources.kube.pods import KubePod, parse_pod
-from netqos.sources.kube.podset import merge, settle_addresses
-from netqos.sources.kube.watcher import T, Target, Watcher
+from netqos.settings.values import Settings
+from netqos.sources.kube.listwatch import Pace
+from netqos.sources.kube.nearnames import ask_near
 
 LOOK_S = 1.0
 """How often cgroups are looked for, and the node's addresses compared, without an event."""
 
+NEAR_AGAIN_S = 300.0
+"""How often Nodes of a like name are looked for while there is none of ours."""
+
 FIRST_S = 10.0
 """How long a single pass (`--once`, `--dry-run`) waits for the first snapshots."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KubeInputs:
-    """What all sources say together at one moment. `slo` and `bandwidth` count only where `has_slo`, `has_node`."""
-
-    pods: tuple[PodFacts, ...] = ()
-    has_pods: bool = False
-    slo: NodeSlo | None = None
-    has_slo: bool = False
-    bandwidth: str | None = None
-    has_node: bool = False
-
-    @property
-    def complete(self) -> bool:
-        """Whether every source has delivered."""
-        return self.has_pods and self.has_slo and self.has_node
 
 
 class KubeSources:
@@ -69,40 +57,33 @@ class KubeSources:
         *,
         own_addresses: Callable[[], frozenset[str]] = frozenset,
         pace: Pace | None = None,
+        memory: KubeMemory | None = None,
     ) -> None:
-        """Nothing is loaded, read or started yet."""
-        kubernetes = settings.kubernetes
+        """What is remembered is read; nothing else is loaded or started yet."""
         self._clock = clock
-        self._own_addresses = own_addresses
+        self._node = node
         self._log = get_logger("netqos.kubernetes")
         self._news = threading.Event()
         self._stopped = threading.Event()
         self._inputs = KubeInputs()
-        self._locator = Locator(Cgroups(Path(settings.paths.cgroup)))
-        self._pace = pace
-        self._node = node
-        kubeconfig = Path(kubernetes.kubeconfig) if kubernetes.kubeconfig is not None else None
-        self._connection = Connection(kubeconfig)
-        self._pods: Watcher[KubePod] = self._watcher(
-            Target(name="pods", path="/api/v1/pods", selectors={"fieldSelector": f"spec.nodeName={node}"}),
-            parse_pod,
+        self._memory = memory
+        self._heard = memory.heard() if memory is not None else {}
+        self._feeds = KubeFeeds(
+            settings,
+            node,
+            clock,
+            own_addresses=own_addresses,
+            pace=pace,
+            remembered=memory.pods() if memory is not None else (),
+            changed=self._news.set,
         )
-        self._slo: Watcher[NodeSlo] = self._watcher(
-            Target(
-                name="nodeslo", path="/apis/slo.koordinator.sh/v1alpha1/nodeslos", selectors=_by_name(node)
-            ),
-            parse_slo,
-            may_be_absent=True,
-        )
-        self._note: Watcher[NodeNote] = self._watcher(
-            Target(name="node", path="/api/v1/nodes", selectors=_by_name(node)), parse_node
-        )
-        self._kubelet = self._make_kubelet(kubernetes.kubelet)
         self._reporter = Reporter(node, self._post, clock, log=self._log.warning)
-        self._publishes = kubernetes.publish_status
-        self._publish_at_s = 0.0
+        self._publishes = settings.kubernetes.publish_status
+        self._publish_at_s = self._near_at_s = 0.0
+        self._near: tuple[str, ...] = ()
         self._world: World | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._has_answers = False
         self._arrived = asyncio.Event()
         self._thread = threading.Thread(target=self._run, name="kube-inputs", daemon=True)
 
@@ -111,53 +92,66 @@ class KubeSources:
     def start(self, world: World) -> None:
         """Begin to fill the cells, from the running event loop."""
         self._world, self._loop = world, asyncio.get_running_loop()
-        for part in (self._pods, self._slo, self._note, self._kubelet, self._reporter):
-            if part is not None:
-                part.start()
+        for part in self._parts():
+            part.start()
         self._thread.start()
 
     def stop(self) -> None:
         """End every thread soon; nobody waits for them."""
         self._stopped.set()
         self._news.set()
-        for part in (self._pods, self._slo, self._note, self._kubelet, self._reporter):
-            if part is not None:
-                part.stop()
+        for part in self._parts():
+            part.stop()
 
     def join(self, timeout_s: float) -> None:
         """Wait after `stop` until the threads have ended; a daemon that ends need not."""
         end_s = self._clock.monotonic() + timeout_s
-        for part in (self._pods, self._slo, self._note, self._kubelet, self._reporter):
-            if part is not None:
-                part.join(max(0.0, end_s - self._clock.monotonic()))
+        for part in self._parts():
+            part.join(max(0.0, end_s - self._clock.monotonic()))
         self._thread.join(max(0.0, end_s - self._clock.monotonic()))
 
     async def first(self, timeout_s: float = FIRST_S) -> bool:
-        """Wait until every source has delivered; False when it takes too long."""
-        assert self._world is not None
+        """Wait until every source has answered; False when it takes too long."""
         try:
             async with asyncio.timeout(timeout_s):
-                while not self._world.complete.value:
+                while not self._has_answers:
                     await self._arrived.wait()
                     self._arrived.clear()
         except TimeoutError:
             return False
         return True
 
-    # -------------------------------------------------------------- what is shown
+    def _parts(self) -> Iterator[Thread]:
+        yield from self._feeds.threads()
+        yield self._reporter
+
+    # -------------------------------------------------------------- what is shown, told and remembered
 
     def states(self) -> Mapping[str, SourceState]:
         """Each source's state by its name."""
-        parts = {"pods": self._pods.state, "nodeslo": self._slo.state, "node": self._note.state}
-        return parts if self._kubelet is None else {**parts, "kubelet": self._kubelet.state}
+        return with_memory(self._feeds.states(), self._heard)
+
+    def undelivered(self) -> Mapping[str, str]:
+        """The sources that have not answered since the start, and what is the matter with each."""
+        return undelivered(self._feeds.states())
+
+    def waited_for(self) -> Mapping[str, str]:
+        """The sources without which the daemon is not ready, and what is the matter with each."""
+        unknown = {NODE: no_such_node(self._node)} if self._inputs.is_unknown else {}
+        return {**self.undelivered(), **unknown}
 
     def findings(self) -> tuple[Finding, ...]:
         """What is wrong in the NodeSLO, with the sources themselves, and what may not be told."""
-        slo = self._inputs.slo
-        away = [_away(name, one) for name, one in self.states().items() if _is_away(one)]
-        has_kind = not self._slo.state.detail or self._slo.state.freshness is not Freshness.FRESH
-        of_slo = slo.findings if slo is not None else ()
-        return (*of_slo, *away, *(() if has_kind else (_NO_KIND,)), *self._reporter.findings())
+        inputs, states = self._inputs, self._feeds.states()
+        of_slo = states["nodeslo"]
+        has_kind = not of_slo.detail or of_slo.freshness is not Freshness.FRESH
+        return (
+            *(inputs.slo.findings if inputs.slo is not None else ()),
+            *((node_unknown(self._node, self._near),) if inputs.is_unknown else ()),
+            *away(states, self._heard),
+            *(() if has_kind else (NO_KIND,)),
+            *self._reporter.findings(),
+        )
 
     def report(self, composition: Composition) -> None:
         """Tell the cluster of rejected annotations, and where it is wanted of the node; returns at once."""
@@ -166,6 +160,12 @@ class KubeSources:
         if self._publishes and composition.desired.complete and now_s >= self._publish_at_s:
             self._publish_at_s = now_s + STATUS_EVERY_S
             self._reporter.annotate(status_text(composition))
+
+    def remember(self, *, at_end: bool = False) -> None:
+        """Write what is due of what must survive a restart; waits for the disk."""
+        if self._memory is not None:
+            heard = good_until(self._feeds.states(), self._clock.monotonic())
+            self._memory.save(self._feeds.known_pods, heard, at_end=at_end)
 
     # -------------------------------------------------------------- joining
 
@@ -180,99 +180,38 @@ class KubeSources:
             self._news.clear()
 
     def _join(self) -> None:
-        inputs = self._newest()
+        inputs = self._feeds.newest()
+        if inputs.is_unknown:
+            self._look_for_near_names()
         if inputs != self._inputs:
             self._inputs = inputs
             if self._loop is not None:
                 with contextlib.suppress(RuntimeError):  # the loop has ended meanwhile
                     self._loop.call_soon_threadsafe(self._take)
 
-    def _newest(self) -> KubeInputs:
-        kubelet = self._kubelet.items if self._kubelet is not None else None
-        is_current = self._pods.state.freshness is Freshness.FRESH
-        merged = merge(self._pods.items, kubelet, is_api_current=is_current)
-        settled = settle_addresses(merged or (), of_node=self._own_addresses())
-        slos, notes = self._slo.items, self._note.items
-        return KubeInputs(
-            pods=self._locator.locate(settled, now_s=self._clock.monotonic()),
-            has_pods=merged is not None,
-            slo=slos[-1] if slos else None,
-            has_slo=slos is not None,
-            bandwidth=notes[-1].bandwidth if notes else None,
-            has_node=notes is not None,
-        )
+    def _look_for_near_names(self) -> None:
+        now_s = self._clock.monotonic()
+        if now_s >= self._near_at_s:
+            self._near_at_s = now_s + NEAR_AGAIN_S
+            self._near = ask_near(self._feeds.connection, self._node)
 
     def _take(self) -> None:
-        """Put the newest inputs into the cells; a source that has not delivered leaves what was remembered."""
+        """Put the newest inputs into the cells; a source that has not delivered leaves what was remembered.
+
+        So do answers about a node that the server does not know: they may add, and remove nothing.
+        """
         world, inputs = self._world, self._inputs
         if world is None or self._stopped.is_set():
             return
-        if inputs.has_pods:
-            world.pods.set(inputs.pods)
-        if inputs.has_slo:
-            world.slo.set(_policy(inputs.slo))
+        policy = inputs.slo.policy if inputs.slo is not None else None
+        world.pods.set(inputs.pods)
+        if inputs.has_slo and not (inputs.is_unknown and policy is None):
+            world.slo.set(policy)
         if inputs.has_node:
             world.bandwidth_annotation.set(inputs.bandwidth)
-        if inputs.complete:
-            world.complete.set(True)
+        world.complete.set(inputs.complete)
+        self._has_answers = inputs.answered
         self._arrived.set()
 
-    # -------------------------------------------------------------- making
-
-    def _watcher(self, target: Target, parse: Parse[T], *, may_be_absent: bool = False) -> Watcher[T]:
-        core: ListWatch[T] = ListWatch(
-            parse,
-            chance=random.random,
-            pace=self._pace,
-            may_be_absent=may_be_absent,
-        )
-        return Watcher(
-            target, core, self._connection, self._clock, changed=self._news.set, crashed=self._crashed
-        )
-
-    def _make_kubelet(self, toggle: Toggle) -> Kubelet | None:
-        if toggle is Toggle.OFF:
-            return None
-
-        def is_wanted() -> bool:
-            return toggle is Toggle.ON or self._pods.state.freshness is not Freshness.FRESH
-
-        return Kubelet(self._connection, self._clock, is_wanted=is_wanted, changed=self._news.set)
-
-    def _crashed(self, name: str) -> None:
-        self._log.exception("source_failed", source=name)
-
     def _post(self, method: str, path: str, body: object, content_type: str) -> None:
-        self._connection.request(method, path, body=body, content_type=content_type).close()
-
-
-_NO_KIND = info(
-    "nodeslo-kind-missing",
-    "source nodeslo",
-    "the API server knows no NodeSLO: the policy of the configuration file holds",
-    hint="to give policies by NodeSLO install Koordinator, or daemonset/crd where there is none",
-)
-
-
-def _by_name(node: str) -> Mapping[str, str]:
-    return {"fieldSelector": f"metadata.name={node}"}
-
-
-def _policy(slo: NodeSlo | None) -> NodePolicy | None:
-    return slo.policy if slo is not None else None
-
-
-def _is_away(state: SourceState) -> bool:
-    return state.freshness is not Freshness.FRESH and state.detail not in {NOT_YET, NOT_ASKED}
-
-
-def _away(name: str, state: SourceState) -> Finding:
-    kept = (
-        "the last known state stays" if state.since_s is not None else "nothing is removed until it answers"
-    )
-    return warning(
-        "source-away",
-        f"source {name}",
-        f"{state.detail}; {kept}",
-        hint="see whether the API server is reachable and the service account has its rights",
-    )
+        self._feeds.connection.request(method, path, body=body, content_type=content_type).close()

@@ -14,7 +14,6 @@ from netqos.errors import Rejected
 from netqos.host.claim import Claim
 from netqos.host.clock import SystemClock
 from netqos.model.health import Finding, Severity, error
-from netqos.model.inputs import Freshness
 from netqos.model.plan import ApplyResult, Plan
 from netqos.runtime.backends import build_backends
 from netqos.runtime.cluster import decided, follow_kubernetes, is_in_cluster
@@ -28,8 +27,6 @@ if TYPE_CHECKING:
     from netqos.runtime.kube import KubeSources
 
 DONE, FAILED, REJECTED = 0, 1, 5
-KUBELET = "kubelet"
-"""A second source of pods, asked only while the first one is away."""
 
 Answer = tuple[int, str]
 
@@ -75,7 +72,7 @@ def _read(config: Path) -> Settings:
 
 
 async def _dry_run(settings: Settings) -> Answer:
-    parts, heard = await _look(settings)
+    parts, _, heard = await _look(settings)
     try:
         plans = await parts.reconciler.preview()
     finally:
@@ -95,11 +92,13 @@ def _told(plans: Sequence[Plan], findings: Sequence[Finding]) -> Answer:
 
 async def _once(settings: Settings) -> Answer:
     claim = Claim()
-    parts, heard = await _look(settings)
+    parts, kube, heard = await _look(settings)
     try:
         results = await parts.reconciler.run_pass()
         views = [runner.view() for runner in parts.reconciler.all_runners().values()]
         await asyncio.to_thread(parts.memory.last_good.save, parts.reconciler.last_good)
+        if kube is not None:
+            await asyncio.to_thread(kube.remember, at_end=True)
     finally:
         await parts.reconciler.close()
         claim.close()
@@ -114,38 +113,34 @@ async def _once(settings: Settings) -> Answer:
     return DONE if is_good else FAILED, "\n".join((*lines, *map(_line, findings)))
 
 
-async def _look(settings: Settings) -> tuple[Parts, list[Finding]]:
-    """The parts with all inputs read once, and what is wrong with the sources of these."""
+async def _look(settings: Settings) -> tuple[Parts, KubeSources | None, list[Finding]]:
+    """The parts with all inputs read once, the Kubernetes sources, ended, and what is wrong with these."""
     settings = decided(settings, in_cluster=is_in_cluster())
     parts = make_parts(settings, SystemClock(), Hooks())
     host = HostFacts(parts.node, settings, parts.clock)
     host.look(parts.world)
     kube = follow_kubernetes(parts, host, settings)
     if kube is None:
-        return parts, []
+        return parts, None, []
     kube.start(parts.world)
     try:
         await kube.first()
     finally:
         kube.stop()
-    return parts, _heard(kube)
+    return parts, kube, _heard(kube)
 
 
 def _heard(kube: KubeSources) -> list[Finding]:
     """The sources' findings. One that did not deliver is an error: what it has to say is missing in this pass."""
-    missing = {
-        f"source {name}": state
-        for name, state in kube.states().items()
-        if name != KUBELET and state.freshness is Freshness.WAITING
-    }
+    missing = {f"source {name}": detail for name, detail in kube.undelivered().items()}
     errors = [
         error(
             "source-missing",
             subject,
-            f"nothing came of it in time ({state.detail}): what is remembered of it holds, and nothing is removed",
+            f"nothing came of it in time ({detail}): what is remembered of it holds, and nothing is removed",
             hint="see whether the API server is reachable and the service account has its rights",
         )
-        for subject, state in missing.items()
+        for subject, detail in missing.items()
     ]
     return [*errors, *(one for one in kube.findings() if one.subject not in missing)]
 

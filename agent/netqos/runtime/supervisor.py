@@ -116,11 +116,11 @@ class Supervisor:
         self._host = HostFacts(self._parts.node, settings, clock)
         self._kube = follow_kubernetes(self._parts, self._host, settings)
         self._agent = RunningAgent(
-            node=self._parts.node,
             reconciler=self._parts.reconciler,
             clock=clock,
             feed=self._feed,
             sources=self._sources,
+            waited_for=self._kube.waited_for if self._kube is not None else dict,
             extra_findings=self._extra_findings,
             save_overrides=self._parts.memory.overrides.save,
         )
@@ -250,6 +250,8 @@ class Supervisor:
                 await asyncio.to_thread(memory.configuration.save, newest[1].documents)
                 await asyncio.to_thread(remember_owner, self._parts.state, self._source.path)
             kept = newest
+            if self._kube is not None:
+                await asyncio.to_thread(self._kube.remember)
             await asyncio.sleep(SAVE_S)
 
     async def _feed_watchdog(self, interval_s: float) -> None:
@@ -289,6 +291,8 @@ class Supervisor:
         except NetqosError as problem:
             self._log.error("restore_failed", problem=str(problem))
         self._parts.memory.last_good.save(reconciler.last_good)
+        if self._kube is not None:
+            self._kube.remember(at_end=True)
         await reconciler.close()
         self._listener.close()
         self._loop.remove_reader(self._claim.fileno())

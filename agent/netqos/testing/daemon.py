@@ -110,15 +110,15 @@ class Daemon:
             )
 
     def start(self, *, timeout_s: float = 15, env: Mapping[str, str] | None = None) -> Document:
-        """Start it and wait until it says that it is ready; its status."""
+        """Start it and wait until it has brought the node to what it knows; its status."""
         self.spawn(env=env)
         return self.wait_ready(timeout_s=timeout_s)
 
     def wait_ready(self, *, timeout_s: float = 15) -> Document:
-        """Wait until it is ready; its status. `DaemonFailed` when it ends or takes too long."""
+        """Wait until a pass is done, whatever is waited for; its status. `DaemonFailed` when it takes too long."""
 
         def is_ready(status: Document) -> bool:
-            return bool(status["ready"])
+            return bool(status["ready"] or status["passes"])
 
         end_s = time.monotonic() + timeout_s
         while time.monotonic() < end_s:

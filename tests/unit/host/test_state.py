@@ -66,6 +66,16 @@ def test_folder_and_documents_are_private_under_any_umask(tmp_path: Path, umask:
     assert stat.S_IMODE((tmp_path / "netqos/backends/before.json").stat().st_mode) == 0o600
 
 
+def test_items_one_by_one_are_the_list_of_them(tmp_path: Path) -> None:
+    folder = StateFolder(tmp_path)
+    for items in ([], [1], [{"b": [1, "\u00e9"], "a": None}, "x", []]):
+        folder.save("whole", items)
+        folder.save_each("each", iter(items))
+        assert (tmp_path / "each.json").read_bytes() == (tmp_path / "whole.json").read_bytes()
+        assert folder.load("each") == items
+    assert (folder.has("each"), folder.has("none")) == (True, False)
+
+
 def test_equal_content_is_not_written_again(tmp_path: Path) -> None:
     folder = StateFolder(tmp_path)
     folder.save("before", {"a": 1, "b": 2})

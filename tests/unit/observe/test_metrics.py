@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import math
 import re
 import socket
@@ -120,7 +121,7 @@ def test_backends_sources_and_findings_are_counted() -> None:
         ("nodeslo", "waiting"),
         ("pods", "stale"),
     }
-    assert named(found, "source_age_seconds") == {("file",): 0.2, ("nodeslo",): math.inf, ("pods",): 120.0}
+    assert named(found, "source_age_seconds") == {("file",): 0.0, ("nodeslo",): math.inf, ("pods",): 120.0}
     assert named(found, "findings") == {("info",): 1, ("warning",): 2, ("error",): 2}
     assert named(found, "finding")["bad-limit", "warning"] == 1
 
@@ -303,6 +304,18 @@ async def test_health_and_readiness() -> None:
         async with served(agent) as (port, _):
             statuses = [(await fetch(port, "/healthz")).status, (await fetch(port, "/readyz")).status]
         assert statuses == [health, ready]
+
+
+async def test_who_is_waited_for_is_named_with_the_reason() -> None:
+    waiting = view(ready=False, waited_for={"pods": "403: no", "node": "no Node w1 on this server"})
+    async with served(SampleAgent(waiting)) as (port, _):
+        answer = await fetch(port, "/readyz")
+    assert answer.status == 503
+    told = json.loads(answer.body)["error"]
+    assert (told["message"], told["problems"]) == (
+        "waiting for pods, node",
+        ["source pods: 403: no", "source node: no Node w1 on this server"],
+    )
 
 
 async def test_only_the_three_paths_are_there() -> None:

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from netqos.errors import Fatal, NetqosError, Rejected, Retryable, Unsupported
+from netqos.model.health import info, warning
 from netqos.model.ids import PodUid, workload_uid
 from netqos.model.levels import Level
 from netqos.observe.http import HttpError, Request
@@ -52,6 +53,15 @@ async def get(target: str, agent: SampleAgent | None = None) -> Any:
 # ------------------------------------------------------------------ reading
 
 
+async def test_status_counts_what_is_rejected_and_names_who_is_waited_for() -> None:
+    bad = [warning(code, "pod x", text) for code, text in (("not-allowed", "a"), ("address-conflict", "b"))]
+    noted = (*bad, info("pod-cgroup-missing", "pod x", "c"))
+    pods = (*PODS, replace(PODS[0], uid=PodUid("u-9"), findings=noted))
+    shown = view(ready=False, waited_for={"pods": "403: no"}, composition=composition(DESIRED, pods))
+    answer = await get("/v1/status", agent=SampleAgent(shown))
+    assert (answer["rejected"], answer["waited_for"]) == ({"inputs": 2, "pods": 1}, {"pods": "403: no"})
+
+
 async def test_status_has_the_contracts_shape_with_truthful_enforcement() -> None:
     status = await get("/v1/status")
     tx, rx = status["directions"]["tx"], status["directions"]["rx"]
@@ -61,6 +71,7 @@ async def test_status_has_the_contracts_shape_with_truthful_enforcement() -> Non
         True,
         True,
     )
+    assert (status["waited_for"], status["rejected"]) == ({}, {"inputs": 0, "pods": 0})
     assert tx["total_bps"] == 1000 * M
     assert (tx["total_source"], tx["contention"], tx["devices"]) == ("nodeslo", True, ["up0"])
     assert tx["levels"]["L0"] == {
@@ -92,7 +103,7 @@ async def test_status_has_the_contracts_shape_with_truthful_enforcement() -> Non
         ("netqos-ifb", "rx", 450 * M),
     ]
     assert status["sources"] == {
-        "file": {"state": "fresh", "age_s": 0.2, "detail": ""},
+        "file": {"state": "fresh", "age_s": 0.0, "detail": ""},
         "nodeslo": {"state": "waiting", "age_s": None, "detail": ""},
         "pods": {"state": "stale", "age_s": 120.0, "detail": "server not reachable"},
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from netqos.cli.commands.common import DONE, Call, joined, known_shape, show_findings
@@ -45,6 +46,8 @@ def run(call: Call) -> int:
 def show(screen: Screen, status: Json) -> None:
     """The status for people."""
     screen.prose(*headline(status), hang=2)
+    for line in notes(status):
+        screen.prose(*line, hang=10)
     for way, direction in status["directions"].items():
         screen.line()
         show_direction(screen, way, direction)
@@ -65,6 +68,16 @@ def headline(status: Json) -> list[Span | str]:
     pods, overrides = count(status["pods"], "pod"), count(status["overrides"], "override")
     told = f", network QoS {enabled}, up {span(status['uptime_s'])}, {pods}, {overrides}"
     return [Span(status["node"], "head"), f"  netqos {status['version']}  ", ready, told]
+
+
+def notes(status: Json) -> Iterator[list[Span | str]]:
+    """What is waited for, and how much of the pods' inputs is rejected."""
+    for name, detail in status["waited_for"].items():
+        yield ["waits for ", Span(name, "warn"), f": {detail}"]
+    rejected = status["rejected"]
+    if rejected["inputs"]:
+        told = f"{count(rejected['inputs'], 'input')} of {count(rejected['pods'], 'pod')}"
+        yield ["rejected  ", Span(told, "warn"), ": `netqosctl pods` and `netqosctl explain POD` tell which"]
 
 
 def show_direction(screen: Screen, way: str, direction: Json) -> None:
@@ -103,7 +116,8 @@ def _level(name: str, level: Json, by: str) -> list[Span | str]:
 
 
 def _source(name: str, source: Json) -> Span:
-    age = f" {span(source['age_s'])}" if source["age_s"] is not None else ""
+    is_aged = source["state"] != "fresh" and source["age_s"] is not None
+    age = f" {span(source['age_s'])}" if is_aged else ""
     detail = f" ({source['detail']})" if source["detail"] else ""
     return Span(f"{name} {source['state']}{age}{detail}", STATE_STYLE.get(source["state"], ""))
 

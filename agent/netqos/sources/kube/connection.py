@@ -107,6 +107,7 @@ class Connection:
         query: Mapping[str, object] | None = None,
         body: object = None,
         content_type: str = "application/json",
+        accept: str = "application/json",
         read_s: float = READ_S,
     ) -> Response:
         """Ask; the answer when its head is there. `Broken` where there is none, and for every status but success."""
@@ -114,7 +115,7 @@ class Connection:
         url = f"{client.configuration.host}{path}"
         if query:
             url = f"{url}?{urlencode(query)}"
-        headers = {"Accept": "application/json", "User-Agent": "netqosd", **self._authorization(client)}
+        headers = {"Accept": accept, "User-Agent": "netqosd", **self._authorization(client)}
         if body is not None:
             headers["Content-Type"] = content_type
         response = _send(

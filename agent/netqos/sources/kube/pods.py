@@ -35,8 +35,8 @@ LONGEST_TEXT = 64 << 10
 CRITICAL_CLASSES = ("system-node-critical", "system-cluster-critical")
 FINISHED = ("Succeeded", "Failed")
 
-_MIRROR = "kubernetes.io/config.mirror"
-_HASH = "kubernetes.io/config.hash"
+MIRROR = "kubernetes.io/config.mirror"
+HASH = "kubernetes.io/config.hash"
 _SOURCE = "kubernetes.io/config.source"
 _LONGEST_NAME = 253
 _MOST_ADDRESSES = 16
@@ -95,11 +95,11 @@ def parse_pod(document: object) -> tuple[str, KubePod | None] | None:
 def is_static(annotations: Mapping[str, object]) -> bool:
     """Whether the kubelet has the pod from somewhere else than the API server."""
     source = annotations.get(_SOURCE)
-    return _MIRROR in annotations or (isinstance(source, str) and source not in {"", "api"})
+    return MIRROR in annotations or (isinstance(source, str) and source not in {"", "api"})
 
 
 def _cgroup_uid(annotations: Mapping[str, object]) -> str:
-    found = _text(annotations.get(_HASH), _LONGEST_NAME) if _MIRROR in annotations else ""
+    found = _text(annotations.get(HASH), _LONGEST_NAME) if MIRROR in annotations else ""
     return found if found.replace("-", "").isalnum() else ""
 
 

@@ -28,6 +28,14 @@ def merge(
     return (*kept, *(pod for pod in kubelet if pod.cgroup_uid not in known))
 
 
+def joined(pods: Sequence[KubePod], earlier: Sequence[KubePod]) -> tuple[KubePod, ...]:
+    """The pods, and of the earlier ones those that are not among them and have no address of theirs."""
+    uids = {pod.facts.uid for pod in pods}
+    taken = {address for pod in pods for address in pod.facts.addresses}
+    kept = (pod for pod in earlier if pod.facts.uid not in uids and taken.isdisjoint(pod.facts.addresses))
+    return (*pods, *kept)
+
+
 def settle_addresses(
     pods: Iterable[KubePod], *, of_node: frozenset[str] = frozenset()
 ) -> tuple[KubePod, ...]:

@@ -9,7 +9,7 @@ from netqos.model.ids import CgroupPath, PodUid
 from netqos.model.inputs import KubernetesQos, PodFacts
 from netqos.sources.kube.located import Locator
 from netqos.sources.kube.pods import KubePod
-from netqos.sources.kube.podset import merge, settle_addresses
+from netqos.sources.kube.podset import joined, merge, settle_addresses
 
 
 def pod(
@@ -31,6 +31,12 @@ def pod(
         is_ending=ending,
         cgroup_uid=PodUid(cgroup_uid or uid),
     )
+
+
+def test_earlier_pods_are_joined_unless_their_place_is_taken() -> None:
+    new, changed = pod("new", "10.0.0.1"), pod("b", "10.0.0.3")
+    earlier = (pod("a", "10.0.0.1", "10.0.0.9"), pod("b", "10.0.0.2"), pod("c", "10.0.0.4"), pod("d"))
+    assert joined((new, changed), earlier) == (new, changed, earlier[2], earlier[3])
 
 
 def owners(*pods: KubePod, of_node: frozenset[str] = frozenset()) -> dict[str, tuple[str, ...]]:
