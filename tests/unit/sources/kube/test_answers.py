@@ -113,8 +113,8 @@ WHOLE = {"kind": "PodList", "metadata": {"resourceVersion": "3"}, "items": []}
     [
         {"kind": "Status", "items": None},
         *({"kind": kind} for kind in ("Status", "Pod", None, 7)),
-        *({"items": items} for items in ({}, "", 0, False)),
-        *({"metadata": metadata} for metadata in (None, [], {}, {"resourceVersion": ""})),
+        *({"items": {}}, {"items": ""}, {"items": 0}, {"items": False}),
+        *({"metadata": None}, {"metadata": []}, {"metadata": {}}, {"metadata": {"resourceVersion": ""}}),
         *({"metadata": {"resourceVersion": version}} for version in (7, None, ["3"])),
         {"metadata": {"resourceVersion": "3", "continue": 7}},
     ],
