@@ -213,14 +213,15 @@ def _asked(what: wire.Asked, way: Direction, verdict: Verdict) -> wire.Enforceme
 
 
 def _now(view: AgentView, pod: PodView, made: Decision) -> wire.LevelNowWire:
-    levels = None
-    if view.composition is not None:
+    guarantees = made.guarantees_bps
+    if guarantees is None and view.composition is not None:
         levels = view.composition.desired.directions[made.unit.direction].levels
+        guarantees = levels.map(lambda band: band.guarantee_bps) if levels is not None else None
     return wire.LevelNowWire(
         device=made.unit.device,
         direction=parts.word(made.unit.direction),
         rate_bps=made.rates_bps[pod.level],
-        guarantee_bps=levels[pod.level].guarantee_bps if levels is not None else 0,
+        guarantee_bps=guarantees[pod.level] if guarantees is not None else 0,
         ceiling_bps=made.ceilings_bps[pod.level],
         contention=made.contention,
         backlogged=made.backlogged[pod.level],

@@ -70,6 +70,23 @@ def test_a_lower_link_is_one_of_this_namespace(lower: int, elsewhere: bool, expe
 
 
 @pytest.mark.parametrize(
+    ("kind", "options", "lower"),
+    [
+        ("vxlan", attribute(1, u32(7)) + attribute(3, u32(4)), 4),
+        ("vxlan", attribute(1, u32(7)), 0),
+        ("vlan", attribute(1, b"\x64\0") + attribute(3, u32(4)), 2),
+        ("bond", attribute(1, b"\x01") + attribute(3, u32(4)), 2),
+        ("team", b"", 2),
+    ],
+)
+def test_a_vxlan_says_among_its_options_by_what_it_leaves(kind: str, options: bytes, lower: int) -> None:
+    info = attribute(1, kind.encode() + b"\0") + attribute(2 | 0x8000, options)
+    payload = struct.pack("=BxHiII", 0, 1, 7, 0, 0) + attribute(5, u32(2)) + attribute(18 | 0x8000, info)
+    link = rtwire.decode_link(memoryview(payload))
+    assert (link.kind, link.lower) == (kind, lower)
+
+
+@pytest.mark.parametrize(
     ("payload", "expected"),
     [
         (route(attribute(4, u32(3)), attribute(5, b"\x0a\0\0\1")), (0, (3,))),

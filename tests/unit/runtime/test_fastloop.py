@@ -18,6 +18,7 @@ from netqos.testing import states
 
 UNIT = Unit(Direction.TX, IfName("up0"))
 RX_UNIT = Unit(Direction.RX, IfName("netqos-ifb"))
+OTHER_UNIT = Unit(Direction.TX, IfName("up1"))
 TOTAL_BPS = 1000 * states.M
 QUICK = LoopSettings(interval_s=0.005, contended_interval_s=0.005)
 
@@ -185,6 +186,61 @@ def test_both_directions_are_steered_each_by_its_own_promises_and_room(loop: Fas
     assert ceilings == PerLevel(room_bps, room_bps, room_bps)
     assert path.moved[UNIT] == []
     assert loop.view().decisions[UNIT].room_bps is None
+
+
+class TwoUplinks(ScriptedPath):
+    """Two uplinks under one total; all traffic, as much as may pass, is on the one that `busy` names."""
+
+    units = (UNIT, OTHER_UNIT)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.busy = UNIT
+        self.rooms: dict[Unit, int] = {UNIT: TOTAL_BPS // 2, OTHER_UNIT: TOTAL_BPS // 2}
+        self.sums: list[int] = []
+        self._counted = dict.fromkeys(self.units, 0.0)
+        self._counted_s = self._started_s
+
+    def sample(self) -> tuple[UnitSample, ...]:
+        now_s = time.monotonic()
+        self._counted[self.busy] += self.rooms[self.busy] * (now_s - self._counted_s) / 8
+        self._counted_s = now_s
+        return tuple(
+            UnitSample(
+                unit=unit,
+                taken_at_s=now_s,
+                level_bytes=PerLevel(0, 0, int(self._counted[unit])),
+                backlogged=unit == self.busy,
+            )
+            for unit in self.units
+        )
+
+    def adjust(
+        self,
+        unit: Unit,
+        ceilings_bps: PerLevel[int],
+        *,
+        room_bps: int | None = None,
+        guarantees_bps: PerLevel[int] | None = None,
+    ) -> int:
+        assert room_bps is not None
+        assert guarantees_bps is not None
+        assert sum(guarantees_bps) <= room_bps
+        assert max(ceilings_bps) <= room_bps
+        self.rooms[unit] = room_bps
+        self.sums.append(sum(self.rooms.values()))
+        return 7
+
+
+def test_parts_of_one_total_follow_the_traffic_and_never_add_up_to_more(loop: FastLoop) -> None:
+    path = TwoUplinks()
+    shared = replace(policy(), is_shared=True)
+    loop.attach(Grip(path=path, policies={UNIT: shared, OTHER_UNIT: shared}))
+    most = TOTAL_BPS * 95 // 100
+    assert eventually(lambda: path.rooms[UNIT] == most)
+    path.busy = OTHER_UNIT
+    assert eventually(lambda: path.rooms[OTHER_UNIT] == most)
+    assert max(path.sums) <= TOTAL_BPS
 
 
 def test_an_updated_policy_counts_from_the_next_tick(loop: FastLoop) -> None:
