@@ -124,16 +124,19 @@ def maps(*, cgroups: bool) -> tuple[ElementMap, ...]:
 def repair_text(met: TableSpec, after: TableSpec) -> str:
     """The commands, one transaction, that put the rest of a table right; maps that are there keep their elements.
 
-    Chains that are not ours, or are under another hook, priority or policy, go. Whoever gave one a name that is no
-    plain word gets the whole table made anew, since names of others are not to be read as commands.
+    Chains that are not ours, or are under another hook, priority or policy, go, and so do maps of an earlier run that
+    have no rule any more. Whoever gave a chain a name that is no plain word gets the whole table made anew, since names
+    of others are not to be read as commands.
     """
     names = sorted(chain.name for chain in met.chains)
     wrong = sorted(chain.name for chain in met.chains - after.chains)
+    unused = [f"delete map inet {TABLE} {name}\n" for name in sorted(met.maps - after.maps)]
     text = text_of(after)
     if not all(map(_PLAIN_CHAIN.fullmatch, names)):
         return removal_text() + text
     emptied = [f"flush chain inet {TABLE} {name}\n" for name in names]
-    return "".join([*emptied, *(f"delete chain inet {TABLE} {name}\n" for name in wrong), text])
+    gone = [f"delete chain inet {TABLE} {name}\n" for name in wrong]
+    return "".join([*emptied, *gone, *unused, text])
 
 
 def setup_text(

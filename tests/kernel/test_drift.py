@@ -7,6 +7,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -18,7 +19,9 @@ from netqos.testing.linkstorm import storm
 from netqos.testing.netns import Rig
 from netqos.testing.probes import start_echo
 from netqos.testing.states import M
-from netqos_tc.spec import ElementKey, ElementMap, ElementSpec
+from netqos_tc import classify
+from netqos_tc.observed import TcObserved
+from netqos_tc.spec import ElementKey, ElementMap, ElementSpec, TableKey, TableSpec
 from tests.kernel.harms import TX_HARMS
 from tests.kernel.tchost import UPLINK, UplinkHost
 from tests.kernel.tcnode import connect
@@ -67,6 +70,30 @@ async def test_each_harm_is_noticed_and_only_what_it_did_is_put_right(host: Upli
     assert host.comparable((await backend.observe()).ours) == host.comparable(before)
     assert not backend.plan(DESIRED, await backend.observe())
     await backend.close()
+
+
+async def test_what_an_earlier_run_could_tell_apart_and_this_one_cannot_is_taken_away(host: UplinkHost) -> None:
+    """A daemon on the host, and then one in a container, which sees no cgroup of others, and back."""
+    backend = host.backend()
+    facilities = backend._facilities
+    service = replace(states.pod("prod/host", Level.L1, cgroup="/a.slice", host_network=True), cgroup_id=4711)
+    desired = states.node((*DESIRED.pods, service), uplinks=(UPLINK,))
+    await converge(backend, desired)
+    element = ElementKey(ElementMap.CG1, 4711)
+    assert element in (await backend.observe()).ours
+    for cgroups in (False, True):
+        backend._facilities = replace(facilities, cgroups=cgroups)
+        await converge(backend, desired)
+        met = await backend.observe()
+        assert not backend.plan(desired, met)
+        assert (element in met.ours, classify.has_cgroups(table_of(met))) == (cgroups, cgroups)
+    await backend.close()
+
+
+def table_of(met: TcObserved) -> TableSpec:
+    found = met.specs[TableKey()]
+    assert isinstance(found, TableSpec)
+    return found
 
 
 async def test_a_storm_of_events_changes_nothing_and_lost_ones_make_everything_be_read_anew(

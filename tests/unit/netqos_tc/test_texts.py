@@ -155,6 +155,15 @@ def test_a_repair_empties_every_chain_before_one_goes_and_leaves_the_maps() -> N
     assert lines[5:] == classify.setup_text(cgroups=True).splitlines()
 
 
+def test_a_repair_takes_away_the_maps_that_no_rule_reads_any_more() -> None:
+    met, spec = classify.table_spec(cgroups=True), classify.table_spec(cgroups=False)
+    lines = classify.repair_text(met, spec).splitlines()
+    gone = [line for line in lines if line.startswith("delete")]
+    assert gone == [f"delete map inet netqos cg{depth}" for depth in range(1, 7)]
+    assert max(map(lines.index, gone)) < lines.index("add table inet netqos")
+    assert not any(line.startswith("delete") for line in classify.repair_text(spec, met).splitlines())
+
+
 @pytest.mark.parametrize("name", ["x; delete table ip filter", "a b", "1", "", "a\nflush ruleset", '"'])
 def test_the_name_of_somebodys_chain_is_never_read_as_a_command(name: str) -> None:
     spec = classify.table_spec(cgroups=True)
