@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from netqos.engine.choices import Line, absent, choose
 from netqos.model.composed import AppliedLimit, Choice
 from netqos.model.health import Finding, info, warning
-from netqos.model.inputs import Held, Override, Percent, PodFacts
+from netqos.model.inputs import Override, Percent, PodFacts
 from netqos.model.levels import Direction
 from netqos.model.quantities import format_bandwidth, resolve
-from netqos.settings.candidates import LimitCandidate
+from netqos.settings.candidates import LimitCandidate, plain
 
 OVERRIDE, WORKLOAD, NOBODY = "override", "workload", "none"
 LAST_GOOD_SUFFIX = " (last good)"
@@ -30,8 +30,6 @@ _ANNOTATIONS: Mapping[Direction, tuple[str, ...]] = {
     for direction in Direction
 }
 
-_OF_CNI = "annotation kubernetes.io/"
-
 LastLimit = tuple[int, str] | None
 LimitLine = Line[int] | Choice
 
@@ -45,6 +43,17 @@ class ChosenLimit:
     findings: tuple[Finding, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Left:
+    """Why the annotation of kubernetes.io is left to others, and the code of the finding that tells of it, if any."""
+
+    why: str = ""
+    code: str = ""
+
+
+TO_NOBODY = Left()
+
+
 def choose_limit(
     facts: PodFacts,
     candidates: tuple[LimitCandidate, ...],
@@ -53,16 +62,19 @@ def choose_limit(
     override: Override | None,
     total_bps: int | None,
     last_good: LastLimit,
-    held: Held = "",
+    left: Left = TO_NOBODY,
 ) -> ChosenLimit:
     """The limit of a pod in one direction. `total_bps` is what a percentage is of, None: unknown.
 
-    `held`: what of a CNI enforces the annotation of kubernetes.io already; that one is left to it.
+    `left`: whether the annotation of kubernetes.io is ours at all.
     """
     own = _workload(facts, direction) if not facts.namespace else ()
-    if not candidates and not own and override is None:
+    left_text = _text_left(facts, direction) if left.why else ""
+    if not candidates and not own and override is None and not left_text:
         return _UNLIMITED[direction]
-    lines = _annotations(candidates, direction, total_bps, last_good, held=held) if facts.namespace else ()
+    lines = _annotations(candidates, direction, total_bps, last_good) if facts.namespace else ()
+    if lines and left_text:
+        lines = (*lines[:-1], _left(direction, left_text, left.why))
     annotated, _ = choose(lines)
     winner, record = choose((_override(override, direction), *own, *lines))
     return ChosenLimit(
@@ -72,7 +84,7 @@ def choose_limit(
         else (annotated.result, annotated.source),
         findings=(
             *_of_unknown_total(facts, candidates, total_bps),
-            *_left_to_others(facts, candidates, held),
+            *(_told(facts, line, left.code) for line in lines[-1:] if left_text and left.code),
         ),
     )
 
@@ -96,28 +108,24 @@ def _annotations(
     direction: Direction,
     total_bps: int | None,
     last_good: LastLimit,
-    *,
-    held: Held,
 ) -> tuple[LimitLine, ...]:
     def line(source: str) -> LimitLine:
         found = next((one for one in candidates if one.source.startswith(source)), None)
-        if found is not None and held and source.startswith(_OF_CNI):
-            return _left(found, held)
         return absent(source) if found is None else _asked(found, total_bps, last_good)
 
     return tuple(line(source) for source in _ANNOTATIONS[direction])
 
 
-def _left(candidate: LimitCandidate, held: Held) -> Choice:
-    why = f"left to the CNI, which enforces it by {held}"
-    return Choice(source=candidate.source, value=candidate.value, verdict="shadowed", reason=why)
+def _text_left(facts: PodFacts, direction: Direction) -> str:
+    return facts.annotations.get(_ANNOTATIONS[direction][-1].removeprefix("annotation "), "")
 
 
-def _left_to_others(facts: PodFacts, candidates: tuple[LimitCandidate, ...], held: Held) -> Iterator[Finding]:
-    for candidate in candidates:
-        if held and candidate.source.startswith(_OF_CNI):
-            text = f"{candidate.source} ({candidate.value}) is left to the CNI, which enforces it by {held}"
-            yield info("limited-by-cni", facts.subject, text)
+def _left(direction: Direction, text: str, why: str) -> Choice:
+    return Choice(source=_ANNOTATIONS[direction][-1], value=plain(text), verdict="shadowed", reason=why)
+
+
+def _told(facts: PodFacts, line: LimitLine, code: str) -> Finding:
+    return info(code, facts.subject, f"{line.source} ({line.value}) is {line.reason}")
 
 
 def _asked(candidate: LimitCandidate, total_bps: int | None, last_good: LastLimit) -> Line[int]:

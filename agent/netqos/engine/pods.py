@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from netqos.engine.access import Access, access_of, allowed_rules
 from netqos.engine.levels import ChosenLevel, choose_level
-from netqos.engine.limits import ChosenLimit, choose_limit
+from netqos.engine.limits import TO_NOBODY, ChosenLimit, Left, choose_limit
 from netqos.model.composed import LastGood
 from netqos.model.health import Finding, warning
 from netqos.model.ids import PodUid
@@ -15,6 +15,7 @@ from netqos.model.inputs import NO_HELD_LIMITS, NOT_HELD, Held, HeldLimits, Over
 from netqos.model.levels import Direction, PerDirection
 from netqos.model.rules import Rule
 from netqos.settings.annotations import (
+    BANDWIDTHS,
     NET_QOS_CLASS,
     QOS_CLASS,
     QOS_CONFIG,
@@ -27,13 +28,14 @@ from netqos.settings.values import Settings
 
 Rules = PerDirection[tuple[Rule, ...]]
 
+SWITCHED_OFF = Left("left to others: kubernetes.annotations is false")
 NO_RULES: Rules = PerDirection(tx=(), rx=())
 _RELEVANT = (
     NET_QOS_CLASS,
     NETWORK_QOS,
     QOS_CONFIG,
     *(
-        f"{domain}/{direction.pod_word}-bandwidth"
+        BANDWIDTHS.format(domain=domain, word=direction.pod_word)
         for domain in ("koordinator.sh", "kubernetes.io")
         for direction in Direction
     ),
@@ -124,10 +126,17 @@ def _limits(
             override=override,
             total_bps=context.total_bps[direction],
             last_good=None if last is None else last[direction],
-            held=held[direction],
+            left=_left(held[direction], context.settings),
         )
 
     return PerDirection(tx=limit(Direction.TX), rx=limit(Direction.RX))
+
+
+def _left(held: Held, settings: Settings) -> Left:
+    """To whom the annotations of kubernetes.io are left."""
+    if not settings.kubernetes.annotations:
+        return SWITCHED_OFF
+    return Left(f"left to the CNI, which enforces it by {held}", "limited-by-cni") if held else TO_NOBODY
 
 
 def _accepted_rules(facts: PodFacts, asked: AnnotationInputs, last: Rules) -> Rules:
@@ -139,9 +148,15 @@ def _accepted_rules(facts: PodFacts, asked: AnnotationInputs, last: Rules) -> Ru
 
 
 def _allowed(facts: PodFacts, rules: Rules, access: Access) -> tuple[Rules, tuple[Finding, ...]]:
-    tx, of_tx = allowed_rules(rules.tx, access, subject=facts.subject, where=Direction.TX.pod_word)
-    rx, of_rx = allowed_rules(rules.rx, access, subject=facts.subject, where=Direction.RX.pod_word)
+    tx, of_tx = allowed_rules(rules.tx, access, subject=facts.subject, where=_where(facts, Direction.TX))
+    rx, of_rx = allowed_rules(rules.rx, access, subject=facts.subject, where=_where(facts, Direction.RX))
     return PerDirection(tx=tx, rx=rx), (*of_tx, *of_rx)
+
+
+def _where(facts: PodFacts, direction: Direction) -> str:
+    """What of a pod or workload has its rules of a direction."""
+    source = f"annotation {QOS_CONFIG}: " if facts.namespace else "rules."
+    return f"{source}{direction.pod_word}"
 
 
 def _levels_beside_a_limit(
@@ -155,6 +170,6 @@ def _levels_beside_a_limit(
         yield warning(
             Code.NOT_ENFORCED.value,
             facts.subject,
-            f"{word}: qos-class of a rule is not enforced, since the pod has an {word} limit",
+            f"{_where(facts, direction)}: qos-class of a rule is not enforced, since the pod has an {word} limit",
             hint="remove the limit or the qos-class",
         )

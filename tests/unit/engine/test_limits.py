@@ -226,6 +226,21 @@ def test_an_override_of_a_workload() -> None:
     assert desired.limits_bps == PerDirection(tx=1 * M, rx=20 * M)
 
 
+def test_what_the_configuration_leaves_to_others_is_shown_as_it_is_and_said_so() -> None:
+    settings = replace(SETTINGS, kubernetes=KubernetesSettings(annotations=False))
+    facts = pod("prod/web", {K8S_TX: "10M", OWN_RX: "7M", K8S_RX: "hello"})
+    _, view = only(composed([facts], settings=settings))
+    left = [limit.choices[-1] for limit in (view.limits.tx, view.limits.rx)]
+    why = "left to others: kubernetes.annotations is false"
+    assert left == [
+        Choice(source=f"annotation {K8S_TX}", value="10M", verdict="shadowed", reason=why),
+        Choice(source=f"annotation {K8S_RX}", value="hello", verdict="shadowed", reason=why),
+    ]
+    assert (view.limits.tx.bps, view.limits.rx.bps, view.findings) == (None, 7 * M, ())
+    _, other = only(composed([pod("prod/web", {})], settings=settings))
+    assert other.limits.tx.choices[-1] == Choice(source=f"annotation {K8S_TX}", value="", verdict="absent")
+
+
 # ------------------------------------------------------------------ limits that a CNI holds
 
 ADDRESS = "10.88.0.10"

@@ -91,7 +91,8 @@ def test_what_would_be_allowed_is_said(ranges: tuple[tuple[int, int], ...], allo
     settings = replace(SETTINGS, namespaces=(NamespaceRule(match=("*",), dscp=ranges),))
     _, view = only(composed([ruled("prod/a", item(dscp=9))], settings=settings))
     [finding] = view.findings
-    assert finding.message == f"egress[0]: dscp 9 is not allowed in namespace prod; allowed: {allowed}"
+    told = "annotation koordinator.sh/qos-config: egress[0]: dscp 9 is not allowed in namespace prod"
+    assert finding.message == f"{told}; allowed: {allowed}"
 
 
 def test_a_workloads_rules_are_matched_by_its_name() -> None:
