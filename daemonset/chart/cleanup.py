@@ -1,11 +1,13 @@
 """Before the chart is removed: turn its pods into ones that put their node back as it was, and wait for all of them.
 
 Runs as the chart's pre-delete hook, in netqos's own image. The pods keep what they may do; the daemon, which would put
-everything back at once, does not run in them any more.
+everything back at once, does not run in them any more. Whoever gives up, or is told to end, makes the DaemonSet what it
+was: that is kept in an annotation of it, so that the next one can where this one was killed.
 """
 
 import json
 import os
+import signal
 import ssl
 import sys
 import time
@@ -19,29 +21,75 @@ TIMEOUT_S = float(os.environ.get("TIMEOUT_SECONDS", "300"))
 INTERVAL_S = float(os.environ.get("INTERVAL_SECONDS", "2"))
 PATH = f"/apis/apps/v1/namespaces/{os.environ['NAMESPACE']}/daemonsets/netqos"
 
+WORK, BEFORE = "cleanup", "netqos.koordinator.sh/before-cleanup"
+CHANGED = ("command", "args", "startupProbe", "livenessProbe", "readinessProbe")
+"""What of the daemon's container is another while its node is put back."""
+
+TAKEN = ("image", "imagePullPolicy", "securityContext", "volumeMounts", "env")
+"""What the work takes from it."""
+
 Document = dict[str, Any]
 
 
 def main() -> int:
-    """Exit code 0 when every node is clean, 1 when the time is over."""
+    """Exit code 0 when every node is clean, 1 when the time is over or somebody ended it."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     daemonset = call("GET")
-    (container,) = daemonset["spec"]["template"]["spec"]["containers"]
-    call("PATCH", cleanup_patch(container))
+    kept = kept_of(daemonset)
+    is_done = False
+    try:
+        call("PATCH", cleanup_patch(kept))
+        is_done = wait_until_clean(daemonset)
+    finally:
+        if not is_done:
+            put_back(kept)
+    return 0 if is_done else 1
+
+
+def wait_until_clean(daemonset: Document) -> bool:
+    """Whether every node is clean in time."""
     print("netqos: waiting until every node is as it was before", flush=True)
     end_s = time.monotonic() + TIMEOUT_S
     while not is_complete(daemonset := look(daemonset)):
         if time.monotonic() > end_s:
-            print(
-                f"netqos: after {TIMEOUT_S:g} s {progress(daemonset)}; nothing was removed.", file=sys.stderr
-            )
-            print(
-                "netqos: mend those nodes and try again, or leave them: helm uninstall --no-hooks",
-                file=sys.stderr,
-            )
-            return 1
+            tell(f"after {TIMEOUT_S:g} s {progress(daemonset)}; nothing was removed.")
+            tell("mend those nodes and try again, or leave them: helm uninstall --no-hooks")
+            return False
         time.sleep(INTERVAL_S)
     print(f"netqos: {progress(daemonset)}")
-    return 0
+    return True
+
+
+def put_back(kept: Document) -> None:
+    """Make the DaemonSet what it was, so that the nodes are shaped again."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    try:
+        call("PATCH", back_patch(kept))
+    except OSError as problem:
+        tell(f"the DaemonSet could not be put back ({problem}): helm upgrade or helm uninstall once more")
+    else:
+        tell("the DaemonSet is what it was; its pods run the daemon again")
+
+
+def tell(text: str) -> None:
+    """Say what is wrong."""
+    print(f"netqos: {text}", file=sys.stderr, flush=True)
+
+
+def kept_of(daemonset: Document) -> Document:
+    """What the patch changes, as it was before: of an earlier try that was killed, or as it is now."""
+    text = daemonset["metadata"].get("annotations", {}).get(BEFORE)
+    if text is not None:
+        found: Document = json.loads(text)
+        return found
+    spec = daemonset["spec"]
+    pod = spec["template"]["spec"]
+    (container,) = pod["containers"]
+    return {
+        "updateStrategy": spec["updateStrategy"],
+        "terminationGracePeriodSeconds": pod.get("terminationGracePeriodSeconds"),
+        "container": {key: container.get(key) for key in ("name", *CHANGED, *TAKEN)},
+    }
 
 
 def look(before: Document) -> Document:
@@ -49,25 +97,37 @@ def look(before: Document) -> Document:
     try:
         return call("GET")
     except OSError as problem:
-        print(f"netqos: asking again: {problem}", file=sys.stderr)
+        tell(f"asking again: {problem}")
         return before
 
 
-def cleanup_patch(container: Document) -> Document:
+def cleanup_patch(kept: Document) -> Document:
     """A strategic merge patch: the work is an init container, so that a pod is ready when its node is clean."""
-    kept = {
-        key: container[key] for key in ("image", "imagePullPolicy", "securityContext", "volumeMounts", "env")
-    }
+    container = kept["container"]
     work = {
-        "name": "cleanup",
+        "name": WORK,
         "command": ["netqosctl", "cleanup", "--config", "/etc/netqos/netqos.yaml"],
-        **kept,
+        **{key: container[key] for key in TAKEN},
     }
-    wait = {"name": container["name"], "command": ["sleep", "infinity"], "args": None}
-    probes = dict.fromkeys(("startupProbe", "livenessProbe", "readinessProbe"))
-    pod = {"initContainers": [work], "containers": [{**wait, **probes}], "terminationGracePeriodSeconds": 1}
+    wait = {**dict.fromkeys(CHANGED), "name": container["name"], "command": ["sleep", "infinity"]}
+    pod = {"initContainers": [work], "containers": [wait], "terminationGracePeriodSeconds": 1}
     return {
-        "spec": {"updateStrategy": {"rollingUpdate": {"maxUnavailable": "100%"}}, "template": {"spec": pod}}
+        "metadata": {"annotations": {BEFORE: json.dumps(kept)}},
+        "spec": {"updateStrategy": {"rollingUpdate": {"maxUnavailable": "100%"}}, "template": {"spec": pod}},
+    }
+
+
+def back_patch(kept: Document) -> Document:
+    """The strategic merge patch that takes the other one back."""
+    container = {key: kept["container"][key] for key in ("name", *CHANGED)}
+    pod = {
+        "initContainers": [{"$patch": "delete", "name": WORK}],
+        "containers": [container],
+        "terminationGracePeriodSeconds": kept["terminationGracePeriodSeconds"],
+    }
+    return {
+        "metadata": {"annotations": {BEFORE: None}},
+        "spec": {"updateStrategy": kept["updateStrategy"], "template": {"spec": pod}},
     }
 
 

@@ -72,7 +72,9 @@ async def test_each_harm_is_noticed_and_only_what_it_did_is_put_right(host: Upli
     await backend.close()
 
 
-async def test_what_an_earlier_run_could_tell_apart_and_this_one_cannot_is_taken_away(host: UplinkHost) -> None:
+async def test_what_an_earlier_run_could_tell_apart_and_this_one_cannot_is_taken_away(
+    host: UplinkHost,
+) -> None:
     """A daemon on the host, and then one in a container, which sees no cgroup of others, and back."""
     backend = host.backend()
     facilities = backend._facilities

@@ -15,7 +15,7 @@ import pytest
 from tests.apiserver.client import Document
 from tests.apiserver.kube import Kube, pods_path
 from tests.apiserver.server import ApiServer
-from tests.kube.manifests import CHART, by_name, helm
+from tests.kube.manifests import CHART, by_name, helm, kustomize
 
 TIMEOUT_S = 20.0
 
@@ -112,7 +112,12 @@ def test_its_pods_clean_up_with_the_daemons_rights_and_run_no_daemon(installed: 
     assert installed.kube.api.create(pods_path(namespace), body, dryRun="All")["kind"] == "Pod"
 
 
-def test_gives_up_and_says_what_to_do(installed: Installed) -> None:
+def spec_of(daemonset: Document) -> tuple[Document, list[str]]:
+    return daemonset["spec"], list(daemonset["metadata"]["annotations"])
+
+
+def test_gives_up_puts_the_daemonset_back_and_says_what_to_do(installed: Installed) -> None:
+    before = spec_of(installed.daemonset())
     hook = installed.start(timeout_s=1)
     patched = installed.wait_for_patch(1)["metadata"]["generation"]
     installed.report(generation=patched, updated=3, ready=2)
@@ -120,3 +125,47 @@ def test_gives_up_and_says_what_to_do(installed: Installed) -> None:
     assert hook.returncode == 1
     assert "2 of 3 nodes are clean; nothing was removed" in err
     assert "--no-hooks" in err
+    assert "its pods run the daemon again" in err
+    assert spec_of(installed.daemonset()) == before
+
+
+def test_one_that_is_told_to_end_puts_the_daemonset_back(installed: Installed) -> None:
+    before = spec_of(installed.daemonset())
+    hook = installed.start(timeout_s=TIMEOUT_S)
+    installed.wait_for_patch(1)
+    hook.terminate()
+    hook.communicate(timeout=TIMEOUT_S)
+    assert hook.returncode == 1
+    assert spec_of(installed.daemonset()) == before
+
+
+def test_what_one_that_was_killed_left_the_next_one_knows_to_put_back(installed: Installed) -> None:
+    before = spec_of(installed.daemonset())
+    hook = installed.start(timeout_s=TIMEOUT_S)
+    patched = installed.wait_for_patch(1)["metadata"]["generation"]
+    hook.kill()
+    hook.communicate(timeout=TIMEOUT_S)
+    assert spec_of(installed.daemonset()) != before
+    installed.report(generation=patched, updated=0, ready=0)
+    installed.start(timeout_s=0).communicate(timeout=TIMEOUT_S)
+    assert spec_of(installed.daemonset()) == before
+
+
+def test_its_job_runs_wherever_the_daemon_does_and_ends(renderer: Path) -> None:
+    toleration = {"operator": "Exists"}
+    values = {"nodeSelector": {"pool": "a"}, "tolerations": [toleration], "cleanup": {"timeoutSeconds": 30}}
+    job = by_name(helm(renderer, "ns", values))["Job", "netqos-cleanup"]["spec"]
+    pod = job["template"]["spec"]
+    assert (pod["nodeSelector"]["pool"], pod["tolerations"]) == ("a", [toleration])
+    assert job["activeDeadlineSeconds"] == 150
+
+
+def test_an_update_takes_back_what_a_cleanup_left(renderer: Path) -> None:
+    """Helm and `kubectl apply` keep what a manifest does not name; null is a name."""
+    for objects in (helm(renderer, "ns"), kustomize(renderer, "plain")):
+        pod = by_name(objects)["DaemonSet", "netqos"]["spec"]["template"]["spec"]
+        stated = {
+            "initContainers": pod.get("initContainers", 7),
+            "command": pod["containers"][0].get("command", 7),
+        }
+        assert stated == {"initContainers": None, "command": None}

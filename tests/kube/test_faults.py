@@ -88,6 +88,22 @@ def test_a_server_that_was_away_is_caught_up_with_within_two_seconds(
     assert len(whole_lists(proxy)) == 1
 
 
+@pytest.mark.timeout(90)
+def test_many_resets_on_end_cost_no_more_than_one(followed: Followed, kube: Kube, proxy: FaultProxy) -> None:
+    """Wherever it cuts, also between two chunks of a watch: a lost connection, and asked again within a second."""
+    met: set[str] = set()
+    for _ in range(14):
+        proxy.reset()
+        followed.until(lambda: set(followed.freshness().values()) != {"fresh"})
+        met |= {state.detail for state in followed.states.values() if state.freshness is Freshness.STALE}
+        threading.Event().wait(0.25)
+    change(kube)
+    assert followed.until(lambda: has_caught_up(followed)) < 2
+    followed.ready(2)
+    assert not any("invalid literal" in detail for detail in met), met
+    assert len(whole_lists(proxy)) == 1
+
+
 def whole_lists(proxy: FaultProxy) -> list[Request]:
     """The requests for pods, and not for the list's version alone."""
     asked = (one for one in proxy.requests if one.path == PODS and not one.is_watch)
