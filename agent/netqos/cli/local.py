@@ -16,6 +16,7 @@ from netqos.observe.logs import Logs
 from netqos.runtime.backends import build_backends, make_context
 from netqos.runtime.judging import parse_and_judge
 from netqos.runtime.published import NAME, PublishedFiles
+from netqos.runtime.remembered import remembered_documents
 from netqos.settings.values import LogSettings, Settings
 from netqos.sources.configfiles import Unreadable
 from netqos.sources.reading import read_settings
@@ -41,8 +42,23 @@ def load_settings(given: str | None) -> tuple[Settings, str]:
             raise NoSuchFile(f"there is no configuration file {path}", hint=hint) from None
         message = f"the configuration {path} is wrong"
         raise InputRejected(
-            message, hint=problem.hint, problems=problem.problems or (problem.message,)
+            message, hint=f"correct {path}", problems=problem.problems or (problem.message,)
         ) from None
+
+
+def load_settings_to_leave(given: str | None) -> tuple[Settings, str]:
+    """As `load_settings`, but where that refuses the last good configuration holds, as it does for the daemon.
+
+    What a daemon made is found by the configuration by which it made it.
+    """
+    try:
+        return load_settings(given)
+    except InputRejected as problem:
+        documents = remembered_documents(Path(given or CONFIG))
+        if not documents:
+            raise
+        told = "; ".join((*problem.problems, problem.message))
+        return parse_and_judge(documents), f"{told}: the last good one holds"
 
 
 def _is_absent(path: Path, problem: Rejected) -> bool:

@@ -13,10 +13,13 @@ from netqos.backend import Backend
 from netqos.cli.commands import cleanup
 from netqos.cli.ctl import main
 from netqos.errors import Fatal, Retryable
+from netqos.host.memory import AgentMemory
+from netqos.host.state import StateFolder
 from netqos.model.desired import DesiredState
 from netqos.model.health import error
 from netqos.model.plan import ApplyResult, Failure, ObservedState, Operation, Plan, Verb
 from netqos.observe.listen import UnixListener
+from netqos.runtime.remembered import remember_owner
 from netqos.testing import states
 from netqos.testing.fakes import FakeBackend
 from tests.unit.cli.daemon import running
@@ -143,6 +146,38 @@ def test_it_refuses_beside_a_daemon(sweep: Cleanup, tmp_path: Path) -> None:
         assert "stop it first" in err
         assert sweep([one], "--dry-run")[0] == 1
     assert asyncio.run(one.observe()) == before
+
+
+def test_beside_the_daemon_of_a_pod_it_says_what_to_do_in_a_cluster(
+    sweep: Cleanup, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
+    with running() as path:
+        (tmp_path / "s").symlink_to(path)
+        _, _, err = sweep([])
+    assert "helm uninstall" in err
+    assert "systemctl" not in err
+
+
+@pytest.mark.parametrize("broken", ["backends: 7\n", None])
+def test_where_the_configuration_broke_the_last_good_one_is_taken(
+    sweep: Cleanup, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broken: str | None
+) -> None:
+    config, state = tmp_path / "netqos.yaml", StateFolder(tmp_path / "state")
+    monkeypatch.setenv("STATE_DIRECTORY", str(tmp_path / "state"))
+    AgentMemory(state).configuration.save(((str(config), config.read_text(encoding="utf-8")),))
+    remember_owner(state, config)
+    config.unlink() if broken is None else config.write_text(broken, encoding="utf-8")
+    one = filled(FakeBackend(name="one"))
+    code, out, err = sweep([one])
+    assert (code, "one: " in out) == (0, True)
+    assert (
+        "backends" in err or "there is no configuration file" in err,
+        "the last good one holds" in err,
+    ) == (
+        True,
+        True,
+    )
 
 
 def test_no_daemon_can_start_meanwhile(sweep: Cleanup, tmp_path: Path) -> None:

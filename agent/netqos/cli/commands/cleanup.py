@@ -19,7 +19,7 @@ from netqos.cli.commands.common import DONE, FAILED, Call
 from netqos.cli.commands.plan import SIGNS
 from netqos.cli.doctor.check import Host, Verdict
 from netqos.cli.doctor.host import rights
-from netqos.cli.local import all_backends, as_problem, load_settings, quiet_log
+from netqos.cli.local import all_backends, as_problem, load_settings_to_leave, quiet_log
 from netqos.cli.render import Screen, Span
 from netqos.cli.units import count
 from netqos.errors import Fatal, NetqosError
@@ -28,9 +28,15 @@ from netqos.model.desired import NOTHING
 from netqos.model.health import Finding
 from netqos.model.plan import Failure, Operation
 from netqos.observe.listen import UnixListener, answers
+from netqos.runtime.cluster import is_in_cluster
 
 ROUNDS = 3
 DEADLINE_S = 60.0
+
+IN_CLUSTER = (
+    "it is a DaemonSet's: helm uninstall puts every node back, and with kustomize onExit: restore does "
+    "(daemonset/README.md, Update and remove)"
+)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -52,7 +58,7 @@ class Swept:
 def run(call: Call) -> int:
     """Sweep the node; failed when something is left."""
     _need_rights()
-    settings, note = load_settings(call.arguments.config)
+    settings, note = load_settings_to_leave(call.arguments.config)
     if note:
         call.screen.say(note)
     dry_run = bool(call.arguments.dry_run)
@@ -86,7 +92,7 @@ def _no_daemon(places: dict[Path, None], *, holds: bool) -> Iterator[None]:
         if answers(path):
             raise Problem(
                 f"netqosd answers at {path}; it would put everything back at once",
-                hint="stop it first: systemctl stop netqosd",
+                hint=IN_CLUSTER if is_in_cluster() else "stop it first: systemctl stop netqosd",
             )
     with ExitStack() as held:
         try:
