@@ -9,7 +9,7 @@ import pytest
 from netqos.observe.kubereporter import STATUS_KEY
 from netqos.testing.faultreplies import status
 from tests.apiserver.kube import NODES, RBAC, Kube
-from tests.kube.test_daemon import EGRESS, EVENTS, Node, eventually, node
+from tests.kube.test_daemon import EGRESS, EVENTS, Node, eventually, fresh, node
 
 __all__ = ["node"]
 
@@ -48,3 +48,30 @@ def test_events_that_are_refused_are_a_finding_and_come_later(node: Node, kube: 
     node.proxy.clear()
     eventually(lambda: len(kube.api.get(f"{EVENTS}/{kube.namespace}/events")["items"]) == 3, 15)
     eventually(lambda: "events-not-sent" not in node.codes())
+
+
+def events(node: Node) -> list[dict[str, object]]:
+    """The log's lines about inputs."""
+    lines = [json.loads(line) for line in node.daemon.log_end(1000).splitlines()]
+    return [line for line in lines if line["logger"] == "netqos.inputs"]
+
+
+def test_the_log_tells_of_an_outage_and_of_what_is_rejected_once_each(node: Node, kube: Kube) -> None:
+    kube.create_pod("bad", ips=["10.88.0.12"], annotations={EGRESS: "12Mbps"})
+    kube.create_pod("twin", ips=["10.88.0.12"])
+    node.daemon.start()
+    eventually(lambda: node.status()["rejected"]["inputs"] == 2)
+    kube.annotate_pod("bad", {EGRESS: "13Mbps"})
+    kube.create_slo(
+        {"resourceQOSStrategy": {"beClass": {"networkQOS": {"enable": True, "egressLimit": "x"}}}}
+    )
+    eventually(lambda: f"nodeslo {kube.node}" in {line.get("subject") for line in events(node)})
+    node.proxy.answer(status(401))
+    node.proxy.reset()
+    eventually(lambda: sum("401" in str(line.get("detail")) for line in events(node)) == 3)
+    node.proxy.clear()
+    eventually(lambda: fresh(node))
+    eventually(lambda: [line["event"] for line in events(node)][-3:] == ["source-fresh"] * 3, 15)
+    assert sum("12Mbps" in str(line) for line in events(node)) == 1
+    assert sum("13Mbps" in str(line) for line in events(node)) == 1
+    assert sum(line["event"] == "address-conflict" for line in events(node)) == 1

@@ -26,6 +26,7 @@ from netqos.observe.logs import Logs, get_logger
 from netqos.observe.metricsserver import serve_metrics, stalled
 from netqos.observe.notify import Notifier
 from netqos.observe.statusserver import serve_status
+from netqos.observe.transitions import Transitions
 from netqos.runtime.agent import DecisionFeed, RunningAgent
 from netqos.runtime.cluster import decided, follow_kubernetes, is_in_cluster
 from netqos.runtime.environment import metrics_listen
@@ -108,6 +109,7 @@ class Supervisor:
         self._stop = asyncio.Event()
         self._looked_for = asyncio.Event()
         self._seen: tuple[Finding, ...] = ()
+        self._transitions = Transitions(get_logger("netqos.inputs"))
         self._metrics_finding: Finding | None = None
         self._snapshot = first
         self._is_ready = self._is_frozen = False
@@ -198,8 +200,6 @@ class Supervisor:
             runner.loop.settings = settings.loop
         self._parts.world.settings.set(settings)
         self._looked_for.set()
-        for finding in snapshot.findings:
-            self._log.warning(finding.code, subject=finding.subject, message=finding.message)
 
     def _passed(self, report: PassReport) -> None:
         """After every pass of the reconciler."""
@@ -209,6 +209,8 @@ class Supervisor:
         if findings != self._seen:
             self._seen = findings
             recorder.saw(findings)
+            self._transitions.saw(findings, self._parts.clock.monotonic())
+        self._transitions.sources(self._sources(), self._parts.clock.monotonic())
         if self._kube is not None and self._parts.reconciler.composition is not None:
             self._kube.report(self._parts.reconciler.composition)
         if not self._is_ready:

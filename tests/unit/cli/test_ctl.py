@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -22,8 +23,19 @@ from netqos.cli.commands import top
 from netqos.cli.commands.common import Call
 from netqos.cli.ctl import main
 from netqos.errors import Rejected
+from netqos.model.health import warning
 from tests.unit.cli.daemon import answering, running
-from tests.unit.observe.sample import EMPTY, FAILED, HOSTILE, WEB, SampleAgent
+from tests.unit.observe.sample import (
+    DESIRED,
+    EMPTY,
+    FAILED,
+    HOSTILE,
+    PODS,
+    WEB,
+    SampleAgent,
+    composition,
+    view,
+)
 
 Run = tuple[int, str, str]
 Captured = pytest.CaptureFixture[str]
@@ -118,6 +130,27 @@ def test_long_findings_are_broken_not_cut(
     shown = out.partition("findings\n")[2]
     assert (code, " ".join(shown.split()).count(LONG)) == (0, 2)
     assert max(len(line) for line in shown.splitlines()) <= int(columns or 80)
+
+
+def test_status_says_who_is_waited_for_and_how_much_is_rejected(capsys: Captured) -> None:
+    findings = (warning("not-allowed", "pod x", "a"), warning("address-conflict", "pod x", "b"))
+    pods = (replace(PODS[0], findings=findings), *PODS[1:])
+    shown = view(
+        ready=False,
+        waited_for={"pods": "403: no", "node": "no Node w1 on this server"},
+        composition=composition(DESIRED, pods),
+    )
+    with running(SampleAgent(shown)) as path:
+        code, out, _ = call(path, capsys, "status")
+    assert (code, out.splitlines()[:4]) == (
+        0,
+        [
+            "worker-1  netqos 0.1.0  not ready, network QoS on, up 10m, 4 pods, 1 override",
+            "waits for pods: 403: no",
+            "waits for node: no Node w1 on this server",
+            "rejected  2 inputs of 1 pod: see `netqosctl pods`, `netqosctl explain POD`",
+        ],
+    )
 
 
 def test_a_daemon_that_has_only_started_is_shown(capsys: Captured) -> None:

@@ -77,7 +77,7 @@ def notes(status: Json) -> Iterator[list[Span | str]]:
     rejected = status["rejected"]
     if rejected["inputs"]:
         told = f"{count(rejected['inputs'], 'input')} of {count(rejected['pods'], 'pod')}"
-        yield ["rejected  ", Span(told, "warn"), ": `netqosctl pods` and `netqosctl explain POD` tell which"]
+        yield ["rejected  ", Span(told, "warn"), ": see `netqosctl pods`, `netqosctl explain POD`"]
 
 
 def show_direction(screen: Screen, way: str, direction: Json) -> None:
