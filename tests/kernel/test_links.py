@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import resource
 import socket
 import sys
@@ -405,6 +406,7 @@ def test_ten_thousand_looks_leave_nothing_behind(make_node: Callable[[str], Node
         node.now_s += RECHECK_S * (number % 50 == 0)  # one in 50 reads everything anew
         node.read()
     took_s = resource.getrusage(resource.RUSAGE_SELF).ru_utime - before_s
+    gc.collect()
     grown, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert len(list(Path("/proc/self/fd").iterdir())) == open_files

@@ -19,7 +19,7 @@ from netqos.host import rtwire
 from netqos.host.places import BUNDLES, carriers, places, stands_on
 from netqos.host.rtnetlink import Events, Requests
 from netqos.host.rtwire import Link
-from netqos.host.uplinks import Candidate, Selection, default_devices, select
+from netqos.host.uplinks import Candidate, Selection, default_devices, is_nic, select, unshaped_nics
 from netqos.model.health import Finding, error
 from netqos.model.inputs import UplinkFacts
 from netqos.settings.values import ConfiguredUplink
@@ -127,7 +127,8 @@ class Links:
         uplinks, findings, addresses = self._report.uplinks, self._report.findings, self._report.addresses
         if self._stale.uplinks:
             selection = self._select(configured)
-            uplinks, findings = selection.uplinks, selection.findings
+            uplinks = selection.uplinks
+            findings = (*selection.findings, *unshaped_nics(self._requests.nics(), self._seen.devices))
         if self._stale.addresses:
             addresses = self._requests.addresses()
         self._report = LinkReport(uplinks=uplinks, addresses=addresses, findings=findings)
@@ -137,7 +138,8 @@ class Links:
         if kind in _LINKS:
             link = rtwire.decode_link(payload)
             ours = self._seen.devices
-            return self._seen.is_lacking or link.index in ours or link.master in ours
+            is_ours = link.index in ours or link.master in ours
+            return self._seen.is_lacking or is_ours or (is_nic(link) and not link.master)
         if kind in _ROUTES:
             return self._configured is None and rtwire.is_default_route(payload)
         return kind not in _ADDRESSES

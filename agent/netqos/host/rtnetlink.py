@@ -80,6 +80,10 @@ class Requests:
         deeper = (self.nexthop_devices(one, depth=depth - 1) for one in members) if depth else ()
         return ((device,) if device else ()) + tuple(itertools.chain.from_iterable(deeper))
 
+    def nics(self) -> tuple[Link, ...]:
+        """The links that have no kind: hardware, and the loopback device."""
+        return tuple(link for link in map(rtwire.decode_link, self.links()) if not link.kind)
+
     def links(self) -> list[memoryview]:
         """The raw messages of all links."""
         return self._dump(rtwire.RTM_GETLINK, rtwire.link_request())

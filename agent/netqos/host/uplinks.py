@@ -9,7 +9,7 @@ kernel's details show.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass, replace
 
 from netqos.host.places import BUNDLES, PARTS_OF_A_NIC, TUNNELS
@@ -81,6 +81,25 @@ def select(
     for name, configured in missing:
         facts.append(UplinkFacts(name=IfName(name), present=False, is_up=False, configured=configured))
     return Selection(uplinks=tuple(facts), findings=tuple(findings))
+
+
+def unshaped_nics(links: Iterable[Link], shaped: Container[int]) -> tuple[Finding, ...]:
+    """What leaves past every level: hardware that is up and neither shaped, nor below or beside what is (case D10)."""
+    return tuple(
+        info(
+            "nic-not-shaped",
+            link.name,
+            "it is up, and what pods and the node send by it has no level and no limit",
+            hint="name it in node.uplinks beside the others, if that traffic counts",
+        )
+        for link in links
+        if is_nic(link) and link.is_up and not link.master and link.index not in shaped
+    )
+
+
+def is_nic(link: Link) -> bool:
+    """Whether a link is hardware, as far as the kernel tells: it has no kind."""
+    return not link.kind and not link.flags & IFF_LOOPBACK
 
 
 def _one_place_each(candidates: tuple[Candidate, ...]) -> tuple[list[Candidate], list[Finding]]:

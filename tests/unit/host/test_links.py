@@ -40,6 +40,9 @@ class Kernel:
         self._note("members")
         return tuple(one for one in self.links.values() if one.master == master)
 
+    def nics(self) -> tuple[Link, ...]:
+        return tuple(one for one in self.links.values() if not one.kind)
+
     def default_routes(self) -> tuple[DefaultRoute, ...]:
         self._note("routes")
         return self.routes
@@ -119,10 +122,12 @@ def test_what_lies_below_an_uplink_is_known(tmp_path: Path) -> None:
     assert made.names("bond0", "eth9", "bond0") == ["bond0", "eth9"]
 
 
-def message(kind: str, index: int = 0, *, master: int = 0, dst_len: int = 0) -> bytes:
+def message(kind: str, index: int = 0, *, master: int = 0, dst_len: int = 0, info: str = "veth") -> bytes:
     if kind == "route":
         return struct.pack("=BBBBBBBBI", 2, dst_len, 0, 0, 254, 0, 0, 1, 0)
     more = struct.pack("=HHI", 8, 10, master) if master else b""
+    if info:
+        more += struct.pack("=HHHH4s", 12, 18, 8, 1, info.encode())
     return struct.pack("=BxHiII", 0, 1, index, 0, 0) + more
 
 
@@ -137,6 +142,8 @@ EVERYTHING = {"link", "members", "routes", "addresses"}
         (DELLINK, message("link", 3), {"link", "members", "routes"}),
         (NEWLINK, message("link", 77, master=10), {"link", "members", "routes"}),
         (NEWLINK, message("link", 77), set()),
+        (NEWLINK, message("link", 77, info=""), {"link", "members", "routes"}),
+        (NEWLINK, message("link", 77, master=78, info=""), set()),
         (DELLINK, message("link", 77, master=78), set()),
         (NEWROUTE, message("route"), {"link", "members", "routes"}),
         (DELROUTE, message("route"), {"link", "members", "routes"}),

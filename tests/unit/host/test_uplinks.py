@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from netqos.host.places import carriers
 from netqos.host.rtwire import IFF_LOOPBACK, IFF_LOWER_UP, IFF_UP, DefaultRoute, Link
-from netqos.host.uplinks import Candidate, Selection, default_devices, select
+from netqos.host.uplinks import Candidate, Selection, default_devices, select, unshaped_nics
 from netqos.model.ids import IfName
 from netqos.model.inputs import NO_LIMITS, UplinkFacts
 from netqos.model.levels import PerDirection
@@ -267,3 +267,18 @@ def _chain(pairs: Iterable[tuple[int, int]]) -> dict[int, Link]:
 def test_a_loop_of_links_ends() -> None:
     known = _chain([(1, 2), (2, 3), (3, 1)])
     assert carriers(known[1], known) == (2, 3)
+
+
+def test_hardware_that_is_up_and_not_shaped_is_told() -> None:
+    """A storage network beside the uplink; not what a bond or bridge holds, nor what carries an uplink, nor a veth."""
+    links = [
+        link("lo", 1, flags=UP | IFF_LOOPBACK),
+        link("eth1", 4),
+        link("eth2", 6, flags=IFF_UP),
+        ETH0,
+        PORT,
+        link("veth1", 8, kind="veth"),
+        link("eth9", 9),
+    ]
+    found = unshaped_nics(links, frozenset({9, 10}))
+    assert [(one.code, one.subject) for one in found] == [("nic-not-shaped", "eth1")]
