@@ -140,6 +140,9 @@ class Supervisor:
                 self._start(tasks)
         except* _Stop:
             pass
+        except* Exception:
+            self._log.exception("failed")  # the log is closed when the interpreter would tell it
+            raise
         finally:
             await self._end()
 
