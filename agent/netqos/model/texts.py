@@ -7,6 +7,11 @@ from collections.abc import Mapping, Sequence
 
 LONGEST_SHOWN = 48
 
+LONGEST_TEXT = 64 << 10
+"""Characters of an annotation that are looked at. A source keeps one more of a longer one, which tells that it is."""
+
+TOO_LONG = f"longer than {LONGEST_TEXT >> 10} KiB"
+
 
 def shown(value: object) -> str:
     """The value met, for a message; texts are in double quotes, anything not plain ASCII is escaped.
@@ -38,7 +43,8 @@ def listed(words: Sequence[str]) -> str:
 def _quoted(text: str) -> str:
     if len(text) <= LONGEST_SHOWN:
         return json.dumps(text)
-    return f"{json.dumps(text[:LONGEST_SHOWN])}... ({len(text)} characters)"
+    length = TOO_LONG if len(text) > LONGEST_TEXT else f"{len(text)} characters"
+    return f"{json.dumps(text[:LONGEST_SHOWN])}... ({length})"
 
 
 def _cut(text: str) -> str:

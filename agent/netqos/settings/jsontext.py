@@ -6,8 +6,7 @@ import json
 import re
 
 from netqos.errors import Rejected
-
-LONGEST = 64 * 1024
+from netqos.model.texts import LONGEST_TEXT, TOO_LONG
 
 # A text (closed or not, so that each character is looked at once) or a comma before a closing bracket.
 _TRAILING_COMMA = re.compile(r'"(?:[^"\\]|\\.)*"?|(,)(?=\s*[}\]])', re.DOTALL)
@@ -31,8 +30,8 @@ def load_json(text: str) -> object:
     A key that is given twice has the value `REPEATED`. Raises `Rejected` for anything that is no JSON, is longer than
     64 KiB or too deeply nested.
     """
-    if len(text) > LONGEST:
-        raise Rejected(f"{len(text)} characters of JSON; allowed: {LONGEST}")
+    if len(text) > LONGEST_TEXT:
+        raise Rejected(f"{TOO_LONG}, and not read", hint="write less JSON")
     try:
         return _decode(text)
     except Rejected as problem:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from netqos.errors import Rejected
-from netqos.settings.jsontext import LONGEST, REPEATED, load_json
+from netqos.model.texts import LONGEST_TEXT
+from netqos.settings.jsontext import REPEATED, load_json
 
 
 @pytest.mark.parametrize(
@@ -16,9 +17,9 @@ from netqos.settings.jsontext import LONGEST, REPEATED, load_json
         ('{"a": 1,, }', "no JSON (Expecting property name enclosed in double quotes, character 9)"),
         ('{"a": NaN}', "no JSON: NaN is no number"),
         ('{"a": -Infinity,}', "no JSON: -Infinity is no number"),
-        ("[" * LONGEST, "no usable JSON: nested too deeply"),
+        ("[" * LONGEST_TEXT, "no usable JSON: nested too deeply"),
         ("1" * 5_000, "no usable JSON: an integer is too long"),
-        ('"' + "a" * LONGEST, f"{LONGEST + 1} characters of JSON; allowed: {LONGEST}"),
+        ('"' + "a" * LONGEST_TEXT, "longer than 64 KiB, and not read"),
     ],
     ids=lambda text: ascii(text[:24]),
 )
@@ -29,7 +30,7 @@ def test_what_is_no_json(text: str, message: str) -> None:
 
 
 def test_the_longest_text_is_read() -> None:
-    assert load_json('"' + "a" * (LONGEST - 2) + '"') == "a" * (LONGEST - 2)
+    assert load_json('"' + "a" * (LONGEST_TEXT - 2) + '"') == "a" * (LONGEST_TEXT - 2)
 
 
 @pytest.mark.parametrize(

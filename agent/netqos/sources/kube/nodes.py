@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from netqos.model.health import Finding
 from netqos.model.inputs import NodePolicy
+from netqos.model.texts import LONGEST_TEXT
 from netqos.settings.policy import parse_node_slo
 
 BANDWIDTH_KEY = "node.koordinator.sh/network-bandwidth"
@@ -35,7 +36,7 @@ def parse_node(document: object) -> tuple[str, NodeNote | None] | None:
     if not isinstance(uid, str):
         return None
     text = annotations.get(BANDWIDTH_KEY) if isinstance(annotations, Mapping) else None
-    return uid, NodeNote(bandwidth=text[:_LONGEST] if isinstance(text, str) else None)
+    return uid, NodeNote(bandwidth=text[: LONGEST_TEXT + 1] if isinstance(text, str) else None)
 
 
 def parse_slo(document: object) -> tuple[str, NodeSlo | None] | None:

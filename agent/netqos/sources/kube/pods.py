@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from netqos.model.ids import PodUid
 from netqos.model.inputs import KubernetesQos, PodFacts
 from netqos.model.levels import Direction
+from netqos.model.texts import LONGEST_TEXT
 from netqos.settings.annotations import BANDWIDTHS, NET_QOS_CLASS, QOS_CLASS, QOS_CONFIG
 from netqos.settings.networkqos import NETWORK_QOS
 from netqos.sources.kube.podqos import qos_of_name, qos_of_spec
@@ -29,9 +30,6 @@ ANNOTATIONS = (
         for direction in Direction
     ),
 )
-LONGEST_TEXT = 64 << 10
-"""Longer than any annotation that is right: the rest is dropped, and its parser refuses what is left."""
-
 CRITICAL_CLASSES = ("system-node-critical", "system-cluster-critical")
 FINISHED = ("Succeeded", "Failed")
 
@@ -131,7 +129,7 @@ def _shortest(text: str) -> str:
 
 def _kept(texts: Mapping[str, object], wanted: tuple[str, ...]) -> Mapping[str, str]:
     found = {key: texts[key] for key in wanted if key in texts}
-    kept = {key: _text(value, LONGEST_TEXT) for key, value in found.items() if isinstance(value, str)}
+    kept = {key: _text(value, LONGEST_TEXT + 1) for key, value in found.items() if isinstance(value, str)}
     return kept or _NOTHING
 
 

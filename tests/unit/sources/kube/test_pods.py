@@ -12,9 +12,11 @@ from netqos.model.composed import EMPTY_LAST_GOOD
 from netqos.model.ids import PodUid
 from netqos.model.inputs import KubernetesQos, PodFacts
 from netqos.model.levels import PerDirection
+from netqos.model.texts import LONGEST_TEXT
+from netqos.settings.annotations import parse_annotations
 from netqos.settings.values import Settings
 from netqos.sources.kube.nodes import NodeNote, parse_node, parse_slo
-from netqos.sources.kube.pods import ANNOTATIONS, LONGEST_TEXT, KubePod, parse_pod
+from netqos.sources.kube.pods import ANNOTATIONS, KubePod, parse_pod
 from tests.unit.sources.kube.test_answers import JSON
 
 HASH = "a5f3c2d1e0b94876a5f3c2d1e0b94876"
@@ -164,11 +166,29 @@ def test_the_class_of_the_status_counts_before_the_spec() -> None:
     assert facts(status={"qosClass": "Best"}).kubernetes_qos is KubernetesQos.BEST_EFFORT
 
 
+@pytest.mark.parametrize(
+    ("key", "text", "more"),
+    [
+        ("koordinator.sh/networkQOS", '{"EgressLimit": "50M"}', " " * 66_000 + "GARBAGE"),
+        ("koordinator.sh/networkQOS", '{"EgressLimit": "50M", "x": "', "x" * 70_000 + '"}'),
+        ("koordinator.sh/qos-config", "[", " " * 70_000 + "]"),
+        ("koordinator.sh/egress-bandwidth", "5M", "0" * 250_000),
+        ("koordinator.sh/net-qos-class", "L1", " " * 70_000),
+    ],
+)
+def test_what_is_too_long_says_so_and_is_not_judged_by_its_beginning(key: str, text: str, more: str) -> None:
+    kept = facts(annotations={key: text + more}).annotations
+    inputs = parse_annotations(kept, {}, subject="pod x")
+    assert ["longer than 64 KiB" in one.message for one in inputs.findings]
+    assert all("longer than 64 KiB" in one.message for one in inputs.findings)
+    assert [one.amount for one in inputs.limits.tx if one.amount is not None] == []
+
+
 def test_a_huge_annotation_is_bounded_and_then_refused_by_its_parser() -> None:
     huge = facts(
         annotations={"koordinator.sh/qos-config": "[" * 250_000, "koordinator.sh/egress-bandwidth": "5M"}
     )
-    assert len(huge.annotations["koordinator.sh/qos-config"]) == LONGEST_TEXT
+    assert len(huge.annotations["koordinator.sh/qos-config"]) == LONGEST_TEXT + 1
     context = PodContext(
         settings=Settings(), total_bps=PerDirection(tx=None, rx=None), last_good=EMPTY_LAST_GOOD, overrides={}
     )
