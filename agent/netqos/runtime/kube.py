@@ -36,7 +36,7 @@ from netqos.settings.values import Settings
 from netqos.sources.kube.listwatch import Pace
 from netqos.sources.kube.nearnames import ask_near
 
-LOOK_S = 1.0
+LOOK_S = 0.5
 """How often cgroups are looked for, and the node's addresses compared, without an event."""
 
 NEAR_AGAIN_S = 300.0

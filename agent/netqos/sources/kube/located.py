@@ -15,7 +15,7 @@ from netqos.sources.kube.pods import KubePod
 AGAIN_S = 10.0
 """How often a cgroup that was found is looked at: one that was made anew has another id."""
 
-SOON_S = 0.5
+SOON_S = 0.4
 """How often one that is missing is looked for, and one by which packets are told apart is looked at."""
 
 
