@@ -370,6 +370,22 @@ def test_a_rotated_token(follow: Follow, apiserver: ApiServer, kube: Kube, tmp_p
         assert list(followed.pods) == ["web"]
 
 
+def test_credentials_that_are_not_there_or_wrong_are_told_with_their_place(
+    apiserver: ApiServer, kube: Kube, tmp_path: Path
+) -> None:
+    access, ca_file = apiserver.access, tmp_path / "ca.crt"
+    kubeconfig = write_kubeconfig(tmp_path / "kubeconfig", access.url, ca_file, token=access.token)
+    right = kubeconfig.read_bytes()
+    with Followed(kubeconfig, kube.node) as followed:
+        for path, content in ((ca_file, b"garbage"), (kubeconfig, b"{{{")):
+            path.write_bytes(content)
+            followed.until(lambda path=path: str(path) in followed.states["pods"].detail)  # type: ignore[misc] # the loop's own
+        assert "\n" not in followed.states["pods"].detail
+        ca_file.write_bytes(Path(access.ca_file).read_bytes())
+        kubeconfig.write_bytes(right)
+        followed.ready()
+
+
 def test_the_kubeconfig_may_come_later(apiserver: ApiServer, kube: Kube, tmp_path: Path) -> None:
     kubeconfig = tmp_path / "kubeconfig"
     with Followed(kubeconfig, kube.node) as followed:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from netqos.model.health import Finding, error
 from netqos.runtime.inputs import HostFacts
 from netqos.runtime.parts import Parts
 from netqos.settings.values import Settings, Toggle
@@ -33,6 +34,25 @@ def decided(settings: Settings, *, in_cluster: bool) -> Settings:
         return settings
     enable = Toggle.ON if in_cluster else Toggle.OFF
     return replace(settings, kubernetes=replace(settings.kubernetes, enable=enable))
+
+
+def credentials_missing(settings: Settings) -> tuple[Finding, ...]:
+    """An error where this node follows Kubernetes and has nothing to log in with; no request is made.
+
+    They may come later, so that a daemon that serves only says so and goes on.
+    """
+    if settings.kubernetes.enable is not Toggle.ON:
+        return ()
+    from netqos.sources.kube.connection import Connection  # noqa: PLC0415 - as below
+
+    kubeconfig = settings.kubernetes.kubeconfig
+    problem = Connection(Path(kubeconfig) if kubeconfig is not None else None).what_is_missing()
+    hint = (
+        "correct kubernetes.kubeconfig"
+        if kubeconfig is not None
+        else "run in a pod, or set kubernetes.kubeconfig"
+    )
+    return (error("no-credentials", "kubernetes", problem, hint=hint),) if problem else ()
 
 
 def follow_kubernetes(parts: Parts, host: HostFacts, settings: Settings) -> KubeSources | None:

@@ -16,7 +16,7 @@ from netqos.host.clock import SystemClock
 from netqos.model.health import Finding, Severity, error
 from netqos.model.plan import ApplyResult, Plan
 from netqos.runtime.backends import build_backends
-from netqos.runtime.cluster import decided, follow_kubernetes, is_in_cluster
+from netqos.runtime.cluster import credentials_missing, decided, follow_kubernetes, is_in_cluster
 from netqos.runtime.inputs import HostFacts
 from netqos.runtime.judging import doubts, parse_and_judge
 from netqos.runtime.parts import Hooks, Parts, make_parts
@@ -34,7 +34,8 @@ Answer = tuple[int, str]
 def check_config(config: Path) -> Answer:
     """Report everything for which the daemon would refuse the files; then what is doubtful without being wrong.
 
-    Failed where the files are right, but a backend of theirs cannot be made on this host.
+    Failed where the files are right, but a backend of theirs cannot be made on this host, or Kubernetes is to be
+    followed and there are no credentials for it.
     """
     reading = Reader(config, parse_and_judge).read()
     settings = reading.settings
@@ -43,7 +44,8 @@ def check_config(config: Path) -> Answer:
         told = refused.problems or (str(refused),)
         return REJECTED, "\n".join((*told, *map(_line, reading.findings)))
     _, of_backends = build_backends(settings, settings.backends)
-    findings = (*reading.findings, *doubts(settings), *of_backends)
+    of_kubernetes = credentials_missing(decided(settings, in_cluster=is_in_cluster()))
+    findings = (*reading.findings, *doubts(settings), *of_backends, *of_kubernetes)
     is_failed = any(one.severity is Severity.ERROR for one in findings)
     told = (f"{config}: the configuration is right", *map(_line, findings))
     return FAILED if is_failed else DONE, "\n".join(told)

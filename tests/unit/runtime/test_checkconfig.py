@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from netqos.runtime.modes import DONE, REJECTED, check_config
+from netqos.runtime import modes
+from netqos.runtime.modes import DONE, FAILED, REJECTED, check_config
 
 BACKENDS = """\
 foo: 1
@@ -52,6 +53,17 @@ def test_everything_wrong_with_backends_beside_everything_else(main: Path) -> No
     ]
 
 
+@pytest.mark.parametrize("content", [None, "", "{{{", "a: 1\n"])
+def test_a_right_file_whose_kubeconfig_is_none(main: Path, content: str | None) -> None:
+    kubeconfig = main.with_name("kubeconfig")
+    if content is not None:
+        kubeconfig.write_text(content, encoding="utf-8")
+    code, told = check(main, f"kubernetes: {{enable: true, kubeconfig: {kubeconfig}}}\n")
+    assert (code, len(told)) == (FAILED, 2)
+    assert told[1].startswith(f"error: kubernetes: no usable credentials in {kubeconfig}: ")
+    assert check(main, f"kubernetes: {{enable: false, kubeconfig: {kubeconfig}}}\n")[0] == DONE
+
+
 @pytest.mark.parametrize(
     ("levels", "place"),
     [
@@ -87,6 +99,7 @@ def test_what_the_total_of_a_fallback_does_not_hold_is_a_doubt(
     main: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
+    monkeypatch.setattr(modes, "credentials_missing", lambda _settings: ())
     text = "node: {bandwidth: {tx: 1G}}\npolicy:\n  levels: {l1: {txMax: 2G}}\n"
     code, (right, doubt) = check(main, text)
     assert code == DONE

@@ -14,12 +14,16 @@ import socket
 import ssl
 import threading
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
 from netqos.sources.kube.answers import Broken, garbled, lost, refusal
+
+SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+"""Where a pod has the credentials of its service account."""
 
 CONNECT_S = 5.0
 READ_S = 15.0
@@ -118,10 +122,11 @@ class Connection:
         headers = {"Accept": accept, "User-Agent": "netqosd", **self._authorization(client)}
         if body is not None:
             headers["Content-Type"] = content_type
-        response = _send(
-            client.rest_client.pool_manager, method, url, headers=headers, body=body, read_s=read_s
-        )
-        return _checked(response)
+        pool = client.rest_client.pool_manager
+        try:
+            return _checked(_send(pool, method, url, headers=headers, body=body, read_s=read_s))
+        except Broken as problem:
+            raise _with_ca(problem, client.configuration.ssl_ca_cert) from problem
 
     def bearer(self) -> Mapping[str, str]:
         """The headers that authenticate, also towards the kubelet."""
@@ -139,6 +144,14 @@ class Connection:
                 self._client.rest_client.pool_manager.clear()
                 self._client = None
 
+    def what_is_missing(self) -> str:
+        """Why no request can be made with the credentials that there are; empty where they can be read."""
+        try:
+            self.bearer()
+        except Broken as problem:
+            return problem.failure.detail
+        return ""
+
     def close(self) -> None:
         """End idle connections."""
         self.reload(self._generation)
@@ -149,15 +162,19 @@ class Connection:
                 try:
                     self._client = _make_client(self._kubeconfig)
                 except Exception as problem:
-                    raise lost(f"no usable credentials: {_words(problem)}", is_stale_login=True) from problem
+                    raise self._unusable(problem) from problem
                 self._generation += 1
             return self._client
+
+    def _unusable(self, problem: Exception) -> Broken:
+        place = SERVICE_ACCOUNT if self._kubeconfig is None else self._kubeconfig
+        return lost(f"no usable credentials in {place}: {_words(problem)}", is_stale_login=True)
 
     def _authorization(self, client: Any) -> dict[str, str]:
         try:
             settings = client.configuration.auth_settings()
         except Exception as problem:  # the hook reads the token's file
-            raise lost(f"no usable credentials: {_words(problem)}", is_stale_login=True) from problem
+            raise self._unusable(problem) from problem
         return {one["key"]: one["value"] for one in settings.values() if one["in"] == "header"}
 
 
@@ -228,7 +245,8 @@ def _broken(problem: Exception) -> Broken:
     for _ in range(_DEEPEST):
         if seen is None:
             break
-        if isinstance(seen, ssl.SSLError):
+        if isinstance(seen, ssl.SSLError | FileNotFoundError | PermissionError):
+            # Files: of certificates, read with each connection, and of whose names Python says nothing.
             return lost(f"TLS: {_words(seen)}", is_stale_login=True)
         if isinstance(seen, HTTPException):
             # Also an end within a chunk, which is a ValueError: what came before it was whole.
@@ -239,6 +257,14 @@ def _broken(problem: Exception) -> Broken:
     return lost(_words(problem))
 
 
+def _with_ca(problem: Broken, ca_file: object) -> Broken:
+    """Of a certificate that is refused the file by which it is judged."""
+    failure = problem.failure
+    if not failure.detail.startswith("TLS: ") or not ca_file:
+        return problem
+    return Broken(replace(failure, detail=f"{failure.detail} (the CA's file is {ca_file})"))
+
+
 def _reason(problem: BaseException) -> BaseException | None:
     """What urllib3 wrapped."""
     reason = getattr(problem, "reason", None)
@@ -246,4 +272,4 @@ def _reason(problem: BaseException) -> BaseException | None:
 
 
 def _words(problem: BaseException) -> str:
-    return f"{type(problem).__name__}: {problem}"[:200]
+    return f"{type(problem).__name__}: {' '.join(str(problem).split())}"[:200]
