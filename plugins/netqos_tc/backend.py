@@ -22,6 +22,7 @@ from netqos.model.plan import ApplyResult, ObservedState, Plan
 from netqos_tc import changes, classify, describe, numbers, options
 from netqos_tc.answers import HtbClass, Link
 from netqos_tc.audit import Auditor, Fingerprint
+from netqos_tc.chooser import Chooser
 from netqos_tc.fast import Shaped, TcFastPath
 from netqos_tc.kept import KeptRoots
 from netqos_tc.layout import Facilities, lay_out
@@ -161,6 +162,7 @@ class TcBackend:
             net_classes=self._net_classes,
             sleep=asyncio.sleep,
             monotonic=self._context.monotonic,
+            program=kernel.chooser.descriptor,
         )
         self._own_hooks |= changes.own_hooks(plan.operations)
         kernel.reader.forget_hooks(changes.led_devices(plan.operations))
@@ -305,6 +307,7 @@ class _Kernel:
     reader: Reader
     auditor: Auditor
     surroundings: Surroundings
+    chooser: Chooser
     nft: NftRunner | None = None
 
     @classmethod
@@ -322,12 +325,14 @@ class _Kernel:
             reader=reader,
             auditor=Auditor(route, netfilter, reader),
             surroundings=Surroundings(route),
+            chooser=Chooser(),
         )
 
     def close(self) -> None:
         self.route.close()
         self.netfilter.close()
         self.surroundings.close()
+        self.chooser.close()
 
 
 def _leaf_counters(one: HtbClass, device: str) -> LeafCounters:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import errno
 import struct
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Final
 
 from netqos_tc import answers, netmsg, uapi, wire
@@ -26,6 +27,9 @@ MARK: Final = "netqos"
 
 _COOKIES: Final = {False: b"netqos", True: b"netqos+hook"}
 _INDICES: Final = {False: 0x4E520001, True: 0x4E520002}
+_PROGRAM: Final = "netqos 1"
+"""The program's name, with the version of what it chooses."""
+
 _ANYTHING: Final = (U32Match(value=0, mask=0, offset=0),)
 
 
@@ -66,12 +70,19 @@ def delete_hook(ifindex: int) -> Request:
     return Request(uapi.DELQDISC, 0, wire.tcmsg(ifindex, parent=uapi.CLSACT))
 
 
-def make_redirect(ifindex: int, spec: RedirectSpec) -> list[Request]:
-    """The filter that sends every packet to the IFB, and its action as it should be where there was one already."""
+def make_redirect(ifindex: int, spec: RedirectSpec, program: int = -1) -> list[Request]:
+    """The filter that sends packets to the IFB, and its action as it should be where there was one already.
+
+    `program` is the descriptor of the one that chooses (`netqos_tc.chooser`), for a spec that is choosy.
+    """
     action = attribute(1 | netmsg.NESTED, _action(spec))
-    options = attribute(uapi.U32_SEL, wire.selector(_ANYTHING))
-    options += attribute(uapi.U32_ACT | netmsg.NESTED, action)
-    body = _place(ifindex) + string(uapi.KIND, "u32") + attribute(uapi.OPTIONS, options)
+    if spec.is_choosy:
+        kind, options = "bpf", attribute(uapi.BPF_FD, struct.pack("=i", program))
+        options += string(uapi.BPF_NAME, _PROGRAM) + attribute(uapi.BPF_ACT | netmsg.NESTED, action)
+    else:
+        kind, options = "u32", attribute(uapi.U32_SEL, wire.selector(_ANYTHING))
+        options += attribute(uapi.U32_ACT | netmsg.NESTED, action)
+    body = _place(ifindex) + string(uapi.KIND, kind) + attribute(uapi.OPTIONS, options)
     again = bytes(uapi.TCAMSG) + attribute(uapi.ACT_TAB | netmsg.NESTED, action)
     return [
         Request(uapi.NEWTFILTER, netmsg.CREATE | netmsg.EXCLUSIVE, body),
@@ -140,15 +151,11 @@ def dump_ingress_filters(ifindex: int) -> Request:
 
 def read_redirect(messages: Iterable[Message]) -> RedirectSpec | None:
     """Our filter among those at an egress hook; None where none has our preference."""
-    ours = [
-        one
-        for one in messages
-        if answers.filter_preference(one) == HOOK_PREFERENCE and answers.read_filter(one) is not None
-    ]
+    ours = [one for one in messages if answers.filter_preference(one) == HOOK_PREFERENCE and _is_filter(one)]
     if not ours:
         return None
     met = _read_one(ours[0])
-    return RedirectSpec(target=met.target, owns_hook=met.owns_hook, more=len(ours) - 1)
+    return replace(met, more=len(ours) - 1)
 
 
 def preferences(messages: Iterable[Message]) -> tuple[int, ...]:
@@ -156,13 +163,23 @@ def preferences(messages: Iterable[Message]) -> tuple[int, ...]:
     return tuple(sorted({answers.filter_preference(one) for one in messages} - {HOOK_PREFERENCE}))
 
 
+def _is_filter(message: Message) -> bool:
+    """Whether it is a filter, and not what the kernel shows first of each preference, or what holds u32's together."""
+    has_options = uapi.OPTIONS in attributes(message.body, uapi.TCMSG.size)
+    return has_options and answers.read_filter(message) is not None
+
+
 def _read_one(message: Message) -> RedirectSpec:
     unknown = RedirectSpec(target=-1, owns_hook=False)
     met = answers.read_filter(message)
-    if met is None or (met.kind, met.protocol, met.matches) != ("u32", uapi.ALL_PROTOCOLS, _ANYTHING):
+    if met is None or met.protocol != uapi.ALL_PROTOCOLS:
         return unknown
-    options = attributes(attributes(message.body, uapi.TCMSG.size)[uapi.OPTIONS])
-    actions = [attributes(one) for _order, one in each_attribute(options.get(uapi.U32_ACT, b""))]
+    options = attributes(attributes(message.body, uapi.TCMSG.size).get(uapi.OPTIONS, b""))
+    is_choosy = met.kind == "bpf" and options.get(uapi.BPF_NAME) == _PROGRAM.encode() + b"\0"
+    if not is_choosy and (met.kind, met.matches) != ("u32", _ANYTHING):
+        return unknown
+    listed = options.get(uapi.BPF_ACT if is_choosy else uapi.U32_ACT, b"")
+    actions = [attributes(one) for _order, one in each_attribute(listed)]
     if len(actions) != 1 or actions[0].get(uapi.ACT_COOKIE) not in _COOKIES.values():
         return unknown
     parts = attributes(actions[0].get(uapi.ACT_OPTIONS, b""))
@@ -172,7 +189,7 @@ def _read_one(message: Message) -> RedirectSpec:
     index, *_rest, does, target = uapi.MIRRED.unpack_from(parts[uapi.MIRRED_PARMS])
     if (index, does) != (_INDICES[owns_hook], uapi.EGRESS_REDIRECT):
         return unknown
-    return RedirectSpec(target=target, owns_hook=owns_hook)
+    return RedirectSpec(target=target, owns_hook=owns_hook, is_choosy=is_choosy)
 
 
 def _sizes(spec: LinkSpec) -> bytes:

@@ -91,7 +91,9 @@ def is_possible(observed: TcObserved) -> bool:
     return observed.foreign_ifb is None
 
 
-def lay_out(desired: DesiredState, observed: TcObserved, placed: Placed, *, queue_ms: int) -> Ingress:
+def lay_out(
+    desired: DesiredState, observed: TcObserved, placed: Placed, *, queue_ms: int, is_choosy: bool = False
+) -> Ingress:
     """All of the ingress direction. A workload that no address leads to has no leaf here."""
     total_bps = desired.directions.rx.total_bps
     ground = Ground(
@@ -109,7 +111,7 @@ def lay_out(desired: DesiredState, observed: TcObserved, placed: Placed, *, queu
     }
     made = tree(ground, members, observed.classes_on(numbers.IFB_INDEX))
     found = places(placed, desired, observed)
-    redirects, findings = _redirects(found.devices, observed)
+    redirects, findings = _redirects(found.devices, observed, is_choosy=is_choosy)
     specs: dict[Key, Spec] = {LinkKey(numbers.IFB_INDEX): LinkSpec(), **made.specs, **redirects}
     return Ingress(
         specs=specs,
@@ -174,7 +176,9 @@ def _why_not_led(ways: frozenset[int], observed: TcObserved) -> str:
     return f"is behind {', '.join(map(observed.device_name, sorted(ways)))}, where a redirect cannot go"
 
 
-def _redirects(devices: Iterable[int], observed: TcObserved) -> tuple[dict[Key, RedirectSpec], list[Finding]]:
+def _redirects(
+    devices: Iterable[int], observed: TcObserved, *, is_choosy: bool
+) -> tuple[dict[Key, RedirectSpec], list[Finding]]:
     redirects: dict[Key, RedirectSpec] = {}
     findings = []
     for device in sorted(devices):
@@ -185,7 +189,9 @@ def _redirects(devices: Iterable[int], observed: TcObserved) -> tuple[dict[Key, 
             continue
         met = observed.specs.get(key)
         owns = device in observed.own_hooks or (isinstance(met, RedirectSpec) and met.owns_hook)
-        redirects[key] = RedirectSpec(target=numbers.IFB_INDEX, owns_hook=owns or not hook.has_clsact)
+        redirects[key] = RedirectSpec(
+            target=numbers.IFB_INDEX, owns_hook=owns or not hook.has_clsact, is_choosy=is_choosy
+        )
         if hook.preferences:
             findings.append(_shared(observed, device, hook))
     return redirects, findings

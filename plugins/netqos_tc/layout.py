@@ -48,6 +48,7 @@ class Facilities:
     begins_at: int = 0
     ingress: bool = True
     sources: bool = True
+    choosy: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +90,9 @@ def lay_out(desired: DesiredState, observed: TcObserved, options: Options, facil
     placed = _place(desired, claims, observed)
     inwards = Ingress()
     if has_ingress:
-        inwards = ingress.lay_out(desired, observed, placed, queue_ms=options.queue_ms)
+        inwards = ingress.lay_out(
+            desired, observed, placed, queue_ms=options.queue_ms, is_choosy=facilities.choosy
+        )
     trees = _egress_trees(
         [_ground(desired, uplink, options, facilities) for uplink in uplinks], placed, observed
     )

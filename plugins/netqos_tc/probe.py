@@ -21,6 +21,7 @@ from netqos.errors import NetqosError, Unsupported
 from netqos.model.health import Finding, error, info, warning
 from netqos.model.levels import Direction
 from netqos_tc import cgroupspace, classify, hooks, netmsg, numbers, wire
+from netqos_tc.chooser import Chooser
 from netqos_tc.layout import Facilities
 from netqos_tc.netlink import Channel, Refused
 from netqos_tc.netmsg import Request
@@ -51,6 +52,7 @@ class Trials:
     u32: Answer
     ifb: Answer
     redirect: Answer
+    choosy: Answer
 
     @property
     def ingress(self) -> bool:
@@ -86,6 +88,7 @@ def probe(
         begins_at=told.begins_at,
         ingress=trials.ingress,
         sources=sources,
+        choosy=trials.choosy is Answer.YES,
     )
 
 
@@ -108,6 +111,7 @@ def try_kernel(route: Channel) -> Trials:
         u32=aside.get("u32", Answer.UNKNOWN),
         ifb=aside.get("ifb", Answer.UNKNOWN),
         redirect=aside.get("redirect", Answer.UNKNOWN),
+        choosy=aside.get("choosy", Answer.UNKNOWN),
     )
 
 
@@ -154,7 +158,21 @@ def _try_ingress(route: Channel) -> dict[str, Answer]:
     requests = [hooks.make_hook(_LOOPBACK), *hooks.make_redirect(_LOOPBACK, redirect)]
     led = zip(requests, route.write(requests), strict=True)
     is_refused = any(one is not None and not hooks.is_needless(request, one.code) for request, one in led)
-    return {"ifb": Answer.YES, "redirect": Answer.NO if is_refused else Answer.YES}
+    found = {"ifb": Answer.YES, "redirect": Answer.NO if is_refused else Answer.YES}
+    return found | {"choosy": _try_chooser(route)}
+
+
+def _try_chooser(route: Channel) -> Answer:
+    """Lead only what the program chooses, in place of everything."""
+    chooser = Chooser()
+    try:
+        redirect = RedirectSpec(target=numbers.IFB_INDEX, owns_hook=True, is_choosy=True)
+        made, _action = hooks.make_redirect(_LOOPBACK, redirect, chooser.descriptor())
+        return _answer(route.write([hooks.delete_redirect(_LOOPBACK), made])[1])
+    except OSError:
+        return Answer.NO
+    finally:
+        chooser.close()
 
 
 def _answer(refused: Refused | None) -> Answer:

@@ -140,15 +140,17 @@ class LinkSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RedirectSpec:
-    """A filter at the hook that sends every packet to `target` (0: to a device that is gone, where they are dropped).
+    """A filter at the hook that sends packets to `target` (0: to a device that is gone, where they are dropped).
 
-    `owns_hook`: the hook itself (clsact) was made by us, and goes with the filter where nothing else is on it. `more`
-    are other filters that have the same preference. A filter with our preference that is none of ours has target -1.
+    `is_choosy`: only those that have a class of the ingress tree, else all. `owns_hook`: the hook itself (clsact) was
+    made by us, and goes with the filter where nothing else is on it. `more` are other filters that have the same
+    preference. A filter with our preference that is none of ours has target -1.
     """
 
     target: int
     owns_hook: bool
     more: int = 0
+    is_choosy: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -53,6 +53,11 @@ SEL: Final = struct.Struct("=BBBxHHhhI")
 TERMINAL: Final = 1
 U32_ACT: Final = 7
 
+# TCA_BPF_*.
+BPF_ACT: Final = 1
+BPF_FD: Final = 6
+BPF_NAME: Final = 7
+
 NEWACTION: Final = 48
 DELACTION: Final = 49
 GETACTION: Final = 50

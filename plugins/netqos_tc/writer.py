@@ -55,7 +55,10 @@ _ELEMENTS: Final = 500
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tools:
-    """What the writer works with; `sleep` and `monotonic` are for waiting until a leaf is empty."""
+    """What the writer works with; `sleep` and `monotonic` are for waiting until a leaf is empty.
+
+    `program` gives a descriptor of the one that chooses what is led to the IFB.
+    """
 
     route: Channel
     netfilter: Channel
@@ -64,6 +67,7 @@ class Tools:
     reader: Reader
     sleep: Callable[[float], Awaitable[None]]
     monotonic: Callable[[], float]
+    program: Callable[[], int] = lambda: -1
     net_classes: NetClasses | None = None
 
 
@@ -174,7 +178,8 @@ class Writer:
         requests = [] if before is None else [hooks.delete_redirect(ifindex)]
         if after.owns_hook and not reader.has_hook(ifindex):
             requests.append(hooks.make_hook(ifindex))
-        return [*requests, *hooks.make_redirect(ifindex, after)]
+        program = self._tools.program() if after.is_choosy else -1
+        return [*requests, *hooks.make_redirect(ifindex, after, program)]
 
     def _keep_root(self, edit: Edit, ifindex: int) -> None:
         """Write down what we take the place of, first making sure that it is still what was planned with."""

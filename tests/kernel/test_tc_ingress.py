@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import socket
 import time
@@ -24,7 +25,7 @@ from netqos.testing.networks import NETWORKS
 from netqos.testing.paths import between
 from netqos.testing.states import M
 from netqos.testing.traffic import Datagrams, Traffic
-from netqos_tc import numbers
+from netqos_tc import chooser, numbers
 from netqos_tc.spec import ElementKey, ElementMap, ElementSpec, RedirectKey, RedirectSpec
 from tests.kernel.harms import RX_HARMS
 from tests.kernel.tchost import make_backend
@@ -129,6 +130,52 @@ async def test_each_packet_comes_to_its_class(network: str) -> None:
         assert inside[UNKNOWN] < 30
         assert inside[LOCAL] >= 300
         assert "direct_packets_stat 0" in node.tc("qdisc", "show", "dev", numbers.IFB_NAME, "root")
+
+
+@pytest.mark.kernel("cls-bpf")
+@pytest.mark.parametrize("network", ["routed", "bridge"])
+async def test_where_a_program_may_choose_what_stays_in_the_node_is_spared_the_detour(network: str) -> None:
+    with shaped_node("web", "bulk", network=NETWORKS[network]) as node:
+        await choosing(node)
+        await node.bring(desired(node, pod(node, "web", Level.L0), pod(node, "bulk", Level.L2)))
+        web, before = await node.minor("web"), Counter(node.packets(RX))
+        node.rig.wire.call(send, node.rig.pod("web").address, 100)
+        node.rig.wire.call(send, node.rig.pod("web").address6, 100)
+        node.rig.node.call(send, node.rig.pod("web").address, 300)
+        node.rig.pod("bulk").call(send, node.rig.pod("web").address6, 500)
+        found = Counter(node.packets(RX)) - before
+        assert 200 <= found[web] < 230
+        assert found[LOCAL] == 0
+
+
+@pytest.mark.kernel("cls-bpf")
+async def test_who_may_load_no_program_takes_over_from_one_who_might_and_back() -> None:
+    with shaped_node("web", "bulk") as node:
+        before = leftovers(node)
+        wanted = desired(node, pod(node, "web", Level.L0), pod(node, "bulk", rx_bps=9 * M))
+        await node.bring(wanted)
+        await choosing(node)
+        plan = await node.bring(wanted)
+        assert {one.subject.split(" at ")[0] for one in plan.operations} == {"redirect"}
+        specs = (await node.backend.observe()).specs
+        assert {one.is_choosy for one in specs.values() if isinstance(one, RedirectSpec)} == {True}
+        other = make_backend(node.rig.node, node.state)
+        plan = await converge(other, wanted)
+        assert {one.subject.split(" at ")[0] for one in plan.operations} == {"redirect"}
+        other.shut()
+        await node.bring(wanted)
+        assert await node.backend.is_untouched()
+        await node.bring(NOTHING)
+        assert leftovers(node) == before
+
+
+async def choosing(node: ShapedNode) -> None:
+    """Let the backend find out that it may load programs; not in a user namespace."""
+    await node.backend.probe()
+    program = chooser.load()
+    if program is None:
+        pytest.skip("bpf(2) loads no program for this user")
+    os.close(program)
 
 
 async def test_services_reach_pods_of_the_same_bridge_at_once() -> None:

@@ -37,6 +37,15 @@ def test_a_redirect_reads_back(target: int, owns_hook: bool) -> None:
     assert hooks.read_redirect([redirect(spec)]) == spec
 
 
+@pytest.mark.parametrize("owns_hook", [True, False])
+def test_a_redirect_of_what_a_program_chooses_reads_back(owns_hook: bool) -> None:
+    spec = RedirectSpec(target=numbers.IFB_INDEX, owns_hook=owns_hook, is_choosy=True)
+    made, _action = hooks.make_redirect(DEVICE, spec, 7)
+    assert hooks.read_redirect([answer(made)]) == spec
+    older = answer(made)._replace(body=answer(made).body.replace(b"netqos 1", b"netqos 0"))
+    assert hooks.read_redirect([older]) == RedirectSpec(target=-1, owns_hook=False)
+
+
 def test_another_library_reads_the_same_redirect() -> None:
     made, _action = hooks.make_redirect(DEVICE, OURS)
     found = tcmsg(made.frame(1))
