@@ -128,7 +128,7 @@ def is_our_class(message: Message) -> bool:
 
 
 def read_htb_options(options: bytes, *, parent: int, minor: int) -> ClassSpec:
-    """The parameters of a class; `prio` and `quantum` only of leaves."""
+    """The parameters of a class; `prio` and `quantum` only of leaves, which are at level 0 of HTB."""
     return _read_htb_options(options, parent, is_inner=minor in INNER)
 
 
@@ -137,6 +137,7 @@ def _read_htb_options(options: bytes, parent: int, *, is_inner: bool) -> ClassSp
     """Equal classes are one object: most leaves of a level are equal, and all are as they were a pass before."""
     parts = attributes(options)
     numbers = uapi.HTB_OPT.unpack_from(parts[uapi.HTB_PARMS])
+    is_inner = is_inner or numbers[15] > 0
     return ClassSpec(
         parent=parent,
         rate=_wide(parts, uapi.HTB_RATE64, numbers[5]),

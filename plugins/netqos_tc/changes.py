@@ -14,7 +14,7 @@ from typing import assert_never
 from netqos.engine.reconcile import Difference, Step, diff, safe_order
 from netqos.model.levels import Direction
 from netqos.model.plan import Operation, Verb
-from netqos_tc import describe, lifeline, numbers, strangers
+from netqos_tc import describe, lifeline, numbers, podrules, strangers
 from netqos_tc.debt import is_in_debt
 from netqos_tc.observed import TcObserved
 from netqos_tc.root import Root
@@ -32,6 +32,8 @@ from netqos_tc.spec import (
     RedirectKey,
     RedirectSpec,
     RootKey,
+    RulesKey,
+    RulesSpec,
     Spec,
     TableKey,
 )
@@ -71,7 +73,7 @@ def operations(
     if not complete:
         edits = [one for one in edits if one.before is None or _takes_nothing_away(one)]
     known = {edit.key: edit for edit in edits}
-    return safe_order(_step(edit, _cause(edit, known), names) for edit in edits)
+    return safe_order(_step(edit, _cause(edit, known), names, desired) for edit in edits)
 
 
 def _takes_nothing_away(edit: Edit) -> bool:
@@ -100,8 +102,8 @@ def led_devices(plan: Iterable[Operation]) -> frozenset[int]:
 
 
 def device_of(key: Key) -> int | None:
-    """The device of an object, None for the table and its elements."""
-    return None if isinstance(key, TableKey | ElementKey) else key.ifindex
+    """The device of an object, None for the table and what is in it."""
+    return None if isinstance(key, TableKey | ElementKey | RulesKey) else key.ifindex
 
 
 def touches_loop(plan: Iterable[Operation]) -> bool:
@@ -187,6 +189,7 @@ def _deletes(deletes: Mapping[Key, Spec]) -> list[tuple[Key, Spec | None, Spec |
         if isinstance(key, LinkKey | RedirectKey | TableKey)
         or (isinstance(key, RootKey) and key.ifindex not in links)
         or (isinstance(key, ElementKey) and (key.map is ElementMap.NC or not has_table_going))
+        or (isinstance(key, RulesKey) and not has_table_going)
         or (isinstance(key, ClassKey | FilterKey) and key.ifindex not in going)
     ]
     kept.sort(key=lambda key: -_depth(key, deletes))
@@ -205,13 +208,22 @@ def _depth(key: Key, specs: Mapping[Key, Spec]) -> int:
 def _leaving(
     pairs: Iterable[tuple[Key, Spec | None, Spec | None]],
 ) -> dict[tuple[Direction, int], tuple[Key, ...]]:
-    """The elements that stop leading to a class, by its direction and minor: it may go when they are gone."""
+    """What stops leading to a class, by its direction and minor: the class may go when that is gone."""
     found: dict[tuple[Direction, int], tuple[Key, ...]] = {}
     for key, before, _after in pairs:
-        if isinstance(key, ElementKey) and isinstance(before, ElementSpec):
-            place = key.map.direction, before.minor
-            found[place] = (*found.get(place, ()), key)
+        if isinstance(key, ElementKey | RulesKey) and before is not None:
+            way, minors = _leads(key, before)
+            for minor in minors:
+                found[way, minor] = (*found.get((way, minor), ()), key)
     return found
+
+
+def _leads(key: ElementKey | RulesKey, spec: Spec) -> tuple[Direction, tuple[int, ...]]:
+    """The classes to which an element or a workload's rules lead."""
+    if isinstance(key, RulesKey):
+        classes = podrules.classes(spec) if isinstance(spec, RulesSpec) else ()
+        return key.direction, tuple(dict.fromkeys(minor for _item, minor in classes))
+    return key.map.direction, (spec.minor,) if isinstance(spec, ElementSpec) else ()
 
 
 def _needs(
@@ -231,9 +243,10 @@ def _needs(
             return (ClassKey(key.ifindex, key.minor),)
         case FilterKey() if after is not None:
             return (ClassKey(key.ifindex, numbers.CONTROL),)
-        case ElementKey() if isinstance(after, ElementSpec):
-            trees = [one for one in roots if numbers.kind_on(one).direction is key.map.direction]
-            return (TableKey(), *(ClassKey(ifindex, after.minor) for ifindex in trees))
+        case ElementKey() | RulesKey() if after is not None:
+            way, minors = _leads(key, after)
+            trees = [one for one in roots if numbers.kind_on(one).direction is way]
+            return (TableKey(), *(ClassKey(ifindex, minor) for ifindex in trees for minor in minors))
         case RootKey(ifindex) if after is not None and numbers.kind_on(ifindex).direction is Direction.RX:
             return (LinkKey(ifindex),)
         case RedirectKey() if isinstance(after, RedirectSpec):
@@ -262,7 +275,7 @@ def _cause(edit: Edit, known: Mapping[Key, Edit]) -> Edit:
     return edit
 
 
-def _step(edit: Edit, cause: Edit, names: describe.Names) -> Step[Operation]:
+def _step(edit: Edit, cause: Edit, names: describe.Names, desired: Mapping[Key, Spec]) -> Step[Operation]:
     verb = Verb.DELETE if edit.after is None else Verb.CREATE if edit.before is None else Verb.CHANGE
     operation = Operation(
         verb=verb,
@@ -272,12 +285,12 @@ def _step(edit: Edit, cause: Edit, names: describe.Names) -> Step[Operation]:
         is_vital=any(lifeline.is_vital(one.key, one.before, one.after) for one in (edit, cause)),
         payload=edit,
     )
-    if _is_in_the_way(edit):
-        return Step(verb=Verb.CHANGE, rank=_rank(edit.key), what=operation)
-    return Step(verb=verb, rank=_rank(edit.key), widens=_widens(edit), what=operation)
+    if _is_in_the_way(edit, desired):
+        return Step(verb=Verb.CHANGE, rank=_rank(edit), what=operation)
+    return Step(verb=verb, rank=_rank(edit), widens=_widens(edit), what=operation)
 
 
-def _is_in_the_way(edit: Edit) -> bool:
+def _is_in_the_way(edit: Edit, desired: Mapping[Key, Spec]) -> bool:
     """What goes before all else: a foreign filter, which leads packets astray and keeps the class it leads to, and a
     class that somebody put under a leaf, which has no queue meanwhile.
     """
@@ -288,26 +301,33 @@ def _is_in_the_way(edit: Edit) -> bool:
         return strangers.is_strange(edit.key, met)
     if not isinstance(met, ClassSpec):
         return False
-    return numbers.minor_of(met.parent) not in {0, *numbers.INNER}
+    assert isinstance(edit.key, ClassKey)
+    above = desired.get(ClassKey(edit.key.ifindex, numbers.minor_of(met.parent)))
+    return isinstance(above, ClassSpec) and above.prio is not None
 
 
-def _rank(key: Key) -> int:
+def _rank(edit: Edit) -> int:
     """Table and IFB stand on nothing, the elements on the leaves; what is led to the IFB finds all there."""
-    match key:
+    match edit.key:
         case TableKey() | LinkKey():
             return -1
         case RootKey():
             return 0
-        case ClassKey():
-            return 1 if key.minor == numbers.TOTAL else 2 if key.minor in numbers.INNER else 3
+        case ClassKey(minor=minor):
+            if minor in numbers.INNER:
+                return 1 if minor == numbers.TOTAL else 2
+            spec = edit.before if edit.after is None else edit.after
+            return 3 if isinstance(spec, ClassSpec) and spec.prio is None else 4
         case QueueKey() | FilterKey():
-            return 4
-        case ElementKey():
             return 5
-        case RedirectKey():
+        case RulesKey():
             return 6
+        case ElementKey():
+            return 7
+        case RedirectKey():
+            return 8
         case _:
-            assert_never(key)
+            assert_never(edit.key)
 
 
 def _widens(edit: Edit) -> bool:

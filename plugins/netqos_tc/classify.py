@@ -11,6 +11,7 @@ The order decides (each step was measured with masquerade, VXLAN and host traffi
   host's.
 - What has no class of the uplinks now was sent by neither a workload nor the node: it comes from outside, and its
   destination decides. A destination that nobody claims is the ingress tree's unknown leaf.
+- Last come the rules inside workloads, by the class that the packet has now (`podrules`).
 
 A class of the other direction's tree means nothing to a tree: it is HTB's default there. So pod to pod and node to
 pod keep the sender's class and are the IFB's local leaf, and what comes from outside and leaves by an uplink again, in
@@ -25,7 +26,7 @@ import re
 from typing import Final
 
 from netqos_tc import numbers
-from netqos_tc.nfwire import TABLE
+from netqos_tc.nfwire import RULES_MAP, TABLE
 from netqos_tc.spec import ADDRESS_MAPS, CGROUP_MAPS, ChainSpec, ElementMap, RuleSpec, TableSpec
 
 FORWARD: Final = "forward"
@@ -66,6 +67,7 @@ _POSTROUTING_RULES: Final = (
     ("outside", f"{_NOT_SENT_HERE} {{set}} {_OUTSIDE}"),
     ("rx4", f"meta priority {_OUTSIDE} {{set}} ip daddr map @rx4"),
     ("rx6", f"meta priority {_OUTSIDE} {{set}} ip6 daddr map @rx6"),
+    ("rules", f"meta priority vmap @{RULES_MAP}"),
 )
 
 
@@ -79,7 +81,7 @@ def table_spec(
     """
     rules = _rules(cgroups=cgroups, begins_at=begins_at, sources=sources, net_classes=net_classes)
     return TableSpec(
-        maps=frozenset(one.value for one in maps(cgroups=cgroups)),
+        maps=frozenset({*(one.value for one in maps(cgroups=cgroups)), RULES_MAP}),
         chains=frozenset(_chains(sources=sources).values()),
         rules=tuple(RuleSpec(chain=chain, comment=name) for chain, name, _text in rules),
     )
@@ -152,6 +154,7 @@ def setup_text(
     for one in maps(cgroups=cgroups):
         key_type = _KEY_TYPES.get(one, "cgroupsv2")
         lines.append(f"add map inet {table} {one.value} {{ type {key_type} : classid; }}")
+    lines.append(f"add map inet {table} {RULES_MAP} {{ type classid : verdict; }}")
     for chain in _chains(sources=sources):
         base = f"type filter hook {chain} priority mangle; policy accept;"
         lines += [f"add chain inet {table} {chain} {{ {base} }}", f"flush chain inet {table} {chain}"]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import assert_never
 
 from netqos.model.quantities import bits_per_s, format_bandwidth
-from netqos_tc import numbers
+from netqos_tc import numbers, podrules
 from netqos_tc.numbers import class_id
 from netqos_tc.root import Root
 from netqos_tc.spec import (
@@ -27,6 +27,8 @@ from netqos_tc.spec import (
     RedirectSpec,
     RootKey,
     RootSpec,
+    RulesKey,
+    RulesSpec,
     Spec,
     TableKey,
     TableSpec,
@@ -78,17 +80,20 @@ def subject(key: Key, names: Names) -> str:
             chain = f" of chain {key.chain}" if key.chain else ""
             place = f" of class {numbers.text(class_id(key.minor, key.ifindex))}" if key.minor else ""
             return f"filter {key.preference}{chain}{place} on {names.device(key.ifindex)}"
-        case TableKey():
-            return "table inet netqos"
-        case ElementKey():
-            is_folder = key.map is ElementMap.NC
-            return (
-                f"net_cls.classid of {key.value}"
-                if is_folder
-                else f"element {key.value} of map {key.map.value}"
-            )
+        case TableKey() | ElementKey() | RulesKey():
+            return _leader(key)
         case _:
             assert_never(key)
+
+
+def _leader(key: TableKey | ElementKey | RulesKey) -> str:
+    """What tells packets their class."""
+    if isinstance(key, ElementKey):
+        is_folder = key.map is ElementMap.NC
+        return (
+            f"net_cls.classid of {key.value}" if is_folder else f"element {key.value} of map {key.map.value}"
+        )
+    return "table inet netqos" if isinstance(key, TableKey) else f"chain {podrules.chain_name(key)}"
 
 
 def change(
@@ -107,7 +112,7 @@ def change(
         for name, value in new.items()
         if old.get(name) != value
     ]
-    owner = names.leaf(key.minor) if isinstance(key, ClassKey | QueueKey) else ""
+    owner = names.leaf(key.minor) if isinstance(key, ClassKey | QueueKey | RulesKey) else ""
     words = ", ".join(parts) or "made again"
     return f"{owner}: {words}" if owner else words
 
@@ -127,7 +132,7 @@ def _leaving(key: Key, before: Spec | None, names: Names) -> str:
         return "removed; nothing is shaped on its way in"
     if isinstance(key, RedirectKey):
         return "no workload's ingress passes it to be shaped"
-    owner = names.leaf(key.minor) if isinstance(key, ClassKey) else ""
+    owner = names.leaf(key.minor) if isinstance(key, ClassKey | RulesKey) else ""
     return f"no longer {owner}'s" if owner else "nobody's"
 
 
@@ -160,6 +165,8 @@ def _values(key: Key, spec: Spec | None, names: Names) -> dict[str, str]:
         case ElementSpec():
             owner = names.workloads.get(spec.minor, spec.owner)
             return {"class": numbers.text(_class_of(key, spec)), "owner": owner}
+        case RulesSpec():
+            return {"rules": str(len(spec.comments)), "led to by": spec.owner or "nothing"}
         case LinkSpec():
             state = "up" if spec.is_up else "down"
             return {"is": f"{state}, MTU {spec.mtu}, own queue {spec.queue_length} packets"}

@@ -12,7 +12,7 @@ from netqos.model.plan import Failure, Operation
 from netqos_tc import numbers
 from netqos_tc.changes import Edit
 from netqos_tc.netlink import Refused
-from netqos_tc.spec import ClassKey, ElementKey, Key, LinkKey, RootKey, TableKey
+from netqos_tc.spec import ClassKey, ElementKey, Key, LinkKey, RootKey, RulesKey, TableKey
 from netqos_tc.standing import Standing
 
 SKIPPED: Final = "skipped"
@@ -26,6 +26,7 @@ class Transport(enum.Enum):
     TAKE_AWAY = enum.auto()
     GIVE_BACK = enum.auto()
     NFT = enum.auto()
+    RULES = enum.auto()
     ELEMENTS = enum.auto()
 
 
@@ -74,7 +75,7 @@ class Outcome:
             return f"it needs {self.failed[need]}, which could not be set up"
         if need in self.done:
             return ""
-        if isinstance(edit.key, ClassKey) and isinstance(need, ElementKey):
+        if isinstance(edit.key, ClassKey) and isinstance(need, ElementKey | RulesKey):
             is_led = self.standing.leads_to(need, edit.key.minor)
             return f"{self.standing.name(need)} still leads to it" if is_led else ""
         is_asked = edit.before is None or isinstance(edit.key, ElementKey)
@@ -139,6 +140,8 @@ def _transport(edit: Edit) -> Transport:
             return Transport.NFT
         case ElementKey():
             return Transport.ELEMENTS
+        case RulesKey():
+            return Transport.RULES
         case RootKey() if edit.after is None:
             return Transport.GIVE_BACK
         case ClassKey() | LinkKey() if edit.after is None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from netqos_tc import numbers, strangers
+from netqos_tc import numbers, podrules, strangers
 from netqos_tc.spec import (
     ClassKey,
     FilterKey,
@@ -20,6 +20,8 @@ from netqos_tc.spec import (
     RedirectKey,
     RootKey,
     RootSpec,
+    RulesKey,
+    RulesSpec,
     Spec,
     TableSpec,
 )
@@ -40,6 +42,8 @@ def is_vital(key: Key, before: Spec | None, after: Spec | None) -> bool:
             return before == after
         case _, TableSpec() as met, TableSpec() as wanted:
             return not met.chains <= wanted.chains or not set(met.rules) <= set(wanted.rules)
+        case RulesKey(), RulesSpec() as met, _:
+            return any(map(podrules.is_foreign, met.comments))
         case FilterKey(), FilterSpec() as met, _:
             return after is not None or strangers.is_strange(key, met)
         case LinkKey() | RedirectKey(), _, _:

@@ -20,6 +20,9 @@ from netqos_tc.numbers import KINDS, minor_of
 from netqos_tc.spec import ChainSpec, ElementKey, ElementMap, ElementSpec, RuleSpec
 
 TABLE: Final = "netqos"
+RULES_MAP: Final = "rules"
+"""The map from the classes of leaves to the chains with their workloads' rules."""
+
 _SUBSYSTEM: Final = 10 << 8
 _SUBSYSTEM_IN_NETWORK_ORDER: Final = struct.unpack("=H", struct.pack(">H", 10))[0]
 _INET: Final = 1
@@ -52,6 +55,8 @@ _ELEMENT_KEY: Final = 1
 _ELEMENT_DATA: Final = 2
 _ELEMENT_USERDATA: Final = 6
 _DATA_VALUE: Final = 1
+_DATA_VERDICT: Final = 2
+_VERDICT_CHAIN: Final = 2
 _GENERATION: Final = 1
 _COMMENT: Final = 0  # NFTNL_UDATA_RULE_COMMENT and NFTNL_UDATA_SET_ELEM_COMMENT of libnftnl
 
@@ -84,6 +89,11 @@ def dump_maps() -> Request:
 def dump_elements(which: ElementMap) -> Request:
     """The elements of one map; ENOENT where it is not there."""
     return Request(_GETSETELEM, netmsg.DUMP, _of_table() + string(_LIST_SET, which.value))
+
+
+def dump_leads() -> Request:
+    """The elements of the map that leads to workloads' chains; ENOENT where it is not there."""
+    return Request(_GETSETELEM, netmsg.DUMP, _of_table() + string(_LIST_SET, RULES_MAP))
 
 
 def batch_begin() -> Request:
@@ -155,6 +165,18 @@ def read_elements(message: Message) -> list[tuple[ElementKey, ElementSpec]]:
         (target,) = struct.unpack("=I", attributes(element[_ELEMENT_DATA])[_DATA_VALUE])
         spec = ElementSpec(minor=minor_of(target), owner=_comment(element.get(_ELEMENT_USERDATA, b"")))
         found.append((ElementKey(which, _key(which, value)), spec))
+    return found
+
+
+def read_leads(message: Message) -> list[tuple[int, str, str]]:
+    """Some elements of the map to chains: the full id of a class, the chain, and the comment."""
+    found = []
+    for _kind, raw in each_attribute(_parts(message).get(_LIST_ELEMENTS, b"")):
+        element = attributes(raw)
+        (source,) = struct.unpack("=I", attributes(element[_ELEMENT_KEY])[_DATA_VALUE])
+        verdict = attributes(attributes(element[_ELEMENT_DATA]).get(_DATA_VERDICT, b""))
+        chain = _text(verdict.get(_VERDICT_CHAIN, b""))
+        found.append((int(source), chain, _comment(element.get(_ELEMENT_USERDATA, b""))))
     return found
 
 

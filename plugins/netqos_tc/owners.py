@@ -1,14 +1,12 @@
-"""Who owns which packets, and which leaf each owner gets. Pure.
+"""Who owns which packets: the elements of the nft maps by owner. Pure.
 
-An owner is a pod under its name in the kernel (`classify.owner_of`). Its number is read back from the elements of the
-nft maps, so that it survives everything but the removal of the table; a new one starts at a hash of the name.
+An owner is a pod under its name in the kernel (`classify.owner_of`).
 """
 
 from __future__ import annotations
 
 import ipaddress
-import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final
@@ -18,8 +16,7 @@ from netqos.model.health import Finding, error, info, warning
 from netqos.model.ids import CgroupPath
 from netqos.model.levels import Direction
 from netqos_tc.classify import CRITICAL_OWNER, cgroup_map, owner_of
-from netqos_tc.numbers import FIRST_POD, LAST_POD, MAJOR, is_pod_minor, major_of, minor_of
-from netqos_tc.observed import TcObserved
+from netqos_tc.numbers import MAJOR, major_of
 from netqos_tc.spec import ADDRESS_MAPS, CGROUP_MAPS, ElementKey, ElementMap
 
 _DESTINATIONS: Final = {
@@ -82,67 +79,6 @@ def collect(desired: DesiredState, told: Told, *, ingress: bool) -> Claims:
             if key.map in _DESTINATIONS
         }
     return claims
-
-
-def assign(wanted: Mapping[str, int], observed: TcObserved, *, keep: bool) -> Mapping[str, int]:
-    """A leaf's minor for each owner; `wanted` has the minor of the class under which the leaf belongs.
-
-    An owner keeps its number unless its leaf stands under another parent, since HTB cannot move a class; with `keep`
-    even then (a plan that may only add). A new number is never one that is still in use in the kernel.
-    """
-    known, assigned, taken = _Known(observed), dict[str, int](), set[int]()
-    for owner in sorted(wanted):
-        for minor in known.candidates(owner):
-            if minor not in taken and (keep or known.stands_under(minor, wanted[owner])):
-                assigned[owner] = minor
-                taken.add(minor)
-                break
-    for owner in sorted(wanted):
-        if owner not in assigned:
-            minor = _fresh(owner, known.used | taken)
-            assigned[owner] = minor
-            taken.add(minor)
-    return assigned
-
-
-class _Known:
-    """The numbers in use in the kernel."""
-
-    def __init__(self, observed: TcObserved) -> None:
-        self._parents: dict[int, set[int]] = {}
-        for key, spec in observed.classes.items():
-            self._parents.setdefault(key.minor, set()).add(minor_of(spec.parent))
-        self._owners: dict[int, set[str]] = {}
-        for element in observed.elements.values():
-            self._owners.setdefault(element.minor, set()).add(element.owner)
-        self._remembered = observed.remembered
-        self._minors: dict[str, set[int]] = {}
-        for minor, owners in self._owners.items():
-            for owner in owners:
-                self._minors.setdefault(owner, set()).add(minor)
-        self.used = {*self._parents, *self._owners}
-
-    def candidates(self, owner: str) -> Iterable[int]:
-        """The numbers that an owner has or had: by its elements, else as remembered and nobody else's now."""
-        found = [minor for minor in sorted(self._minors.get(owner, ())) if is_pod_minor(minor)]
-        remembered = self._remembered.get(owner)
-        if remembered is not None and self._owners.get(remembered, {owner}) == {owner}:
-            found.append(remembered)
-        return found
-
-    def stands_under(self, minor: int, parent_minor: int) -> bool:
-        """Whether the leaf, on every device where it is, has this parent."""
-        return self._parents.get(minor, {parent_minor}) == {parent_minor}
-
-
-def _fresh(owner: str, used: set[int]) -> int:
-    count = LAST_POD - FIRST_POD + 1
-    start = zlib.crc32(owner.encode())
-    for step in range(count):
-        minor = FIRST_POD + (start + step) % count
-        if minor not in used:
-            return minor
-    raise ValueError(f"no free class number: {count} leaves on one node")
 
 
 def _claim_pod(claims: Claims, pod: DesiredPod, told: Told) -> None:

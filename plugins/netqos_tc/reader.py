@@ -6,7 +6,7 @@ import errno
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-from netqos_tc import answers, classify, hooks, nfwire, numbers, uapi, wire
+from netqos_tc import answers, classify, hooks, nfwire, numbers, podrules, register, uapi, wire
 from netqos_tc.answers import HtbClass, Link, Qdisc
 from netqos_tc.netlink import Channel, RequestRefused
 from netqos_tc.netmsg import Message, Request
@@ -28,7 +28,9 @@ from netqos_tc.spec import (
     RedirectSpec,
     RootKey,
     RootSpec,
+    RulesKey,
     RuleSpec,
+    RulesSpec,
     Spec,
     TableKey,
     TableSpec,
@@ -61,8 +63,8 @@ class Inventory:
         )
 
     def owners(self) -> dict[str, int]:
-        """The leaf of every owner, by its elements."""
-        return {one.owner: one.minor for one in self.specs.values() if isinstance(one, ElementSpec)}
+        """The minor of every leaf by the name under which it has that."""
+        return register.names_of(self.specs)
 
 
 class Reader:
@@ -178,7 +180,8 @@ class Reader:
 
     def table_messages(self) -> list[Message]:
         """The raw messages of our table and its elements, empty where it is not there."""
-        requests = [nfwire.dump_rules(), *map(nfwire.dump_elements, classify.maps(cgroups=True))]
+        elements = map(nfwire.dump_elements, classify.maps(cgroups=True))
+        requests = [nfwire.dump_rules(), nfwire.dump_leads(), *elements]
         return [message for request in requests for message in self._dump_table(request)]
 
     def _add_link(self, found: Inventory) -> None:
@@ -273,15 +276,28 @@ class Reader:
             return
         rules = [nfwire.read_rule(one) for one in self._dump_table(nfwire.dump_rules())]
         known = [one for one in classify.maps(cgroups=True) if one.value in maps]
+        own = podrules.chains_of(chains)
         found.specs[TableKey()] = TableSpec(
-            maps=frozenset(one.value for one in known),
-            chains=chains,
+            maps=frozenset({*(one.value for one in known), *(maps & {nfwire.RULES_MAP})}),
+            chains=chains - own,
             rules=_in_order(rules),
             dormant=self.is_dormant(),
         )
+        for chain, content in podrules.read(own, rules, self._leads()).items():
+            found.specs[chain] = content
         for which in known:
             for key, element in self.elements(which).items():
                 found.specs[key] = element
+
+    def rules(self) -> dict[RulesKey, RulesSpec]:
+        """The rules of every workload."""
+        rules = [nfwire.read_rule(one) for one in self._dump_table(nfwire.dump_rules())]
+        return podrules.read(podrules.chains_of(self.chains()), rules, self._leads())
+
+    def _leads(self) -> list[tuple[int, str, str]]:
+        return [
+            one for message in self._dump_table(nfwire.dump_leads()) for one in nfwire.read_leads(message)
+        ]
 
     def _dump_table(self, request: Request) -> list[Message]:
         """A dump of something in our table, empty where that is not there."""

@@ -7,7 +7,7 @@ each device.
 
 from __future__ import annotations
 
-from netqos_tc import describe
+from netqos_tc import describe, podrules
 from netqos_tc.reader import Reader
 from netqos_tc.spec import (
     ClassKey,
@@ -18,6 +18,7 @@ from netqos_tc.spec import (
     QueueKey,
     RedirectKey,
     RootKey,
+    RulesKey,
     TableKey,
 )
 
@@ -44,17 +45,20 @@ class Standing:
                 return self._has_table
             case LinkKey():
                 return self._reader.own_link() is not None
-            case QueueKey() | FilterKey() | ElementKey() | RedirectKey():
+            case QueueKey() | FilterKey() | ElementKey() | RulesKey() | RedirectKey():
                 raise TypeError(f"nothing stands on {key}")
 
-    def leads_to(self, key: ElementKey, minor: int) -> bool:
-        """Whether an element still leads to a class."""
+    def leads_to(self, key: ElementKey | RulesKey, minor: int) -> bool:
+        """Whether an element, or a rule of a workload, still leads to a class."""
+        if isinstance(key, RulesKey):
+            rules = self._reader.rules().get(key)
+            return rules is not None and minor in {one for _item, one in podrules.classes(rules)}
         element = self._reader.elements(key.map).get(key)
         return element is not None and element.minor == minor
 
     def name(self, key: Key) -> str:
         """An object for people."""
-        if isinstance(key, TableKey | ElementKey):
+        if isinstance(key, TableKey | ElementKey | RulesKey):
             return describe.subject(key, describe.Names())
         link = self._reader.link(key.ifindex)
         names = describe.Names(devices={} if link is None else {key.ifindex: link.name})

@@ -6,7 +6,7 @@ left the node, and none of the node's own, whose packets are not received throug
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -16,6 +16,7 @@ from netqos_tc import numbers, params
 from netqos_tc.moves import Steered
 from netqos_tc.numbers import kind_on
 from netqos_tc.params import Shape
+from netqos_tc.ruletree import Branch, Twig, rates_within
 from netqos_tc.spec import (
     ClassKey,
     ClassSpec,
@@ -84,9 +85,17 @@ def root_spec(ifindex: int) -> RootSpec:
     return RootSpec(default_minor=kind_on(ifindex).default_minor)
 
 
-def tree(ground: Ground, members: Mapping[int, Member], met: Mapping[int, ClassSpec]) -> Tree:
-    """The tree on one device. `members` by minor; `met` are its classes as observed, some of which the loop moves."""
-    plot = _Plot(ground, members)
+def tree(
+    ground: Ground,
+    members: Mapping[int, Member],
+    met: Mapping[int, ClassSpec],
+    branches: Sequence[Branch] = (),
+) -> Tree:
+    """The tree on one device. `members` by minor; `met` are its classes as observed, some of which the loop moves.
+
+    `branches` are the workloads among `members` that have rules.
+    """
+    plot = _Plot(ground, members, branches)
     specs: dict[Key, Spec] = {RootKey(ground.ifindex): root_spec(ground.ifindex)}
     steered = plot.add_inner(specs, met)
     if kind_on(ground.ifindex).direction is Direction.TX:
@@ -96,13 +105,15 @@ def tree(ground: Ground, members: Mapping[int, Member], met: Mapping[int, ClassS
     plot.add_unknown(specs)
     for minor, member in members.items():
         plot.add_member(specs, minor, member)
+    for branch in branches:
+        plot.add_branch(specs, branch)
     return Tree(specs=specs, steered=steered if ground.bands is not None else None)
 
 
 class _Plot:
     """One tree while it is laid out."""
 
-    def __init__(self, ground: Ground, members: Mapping[int, Member]) -> None:
+    def __init__(self, ground: Ground, members: Mapping[int, Member], branches: Sequence[Branch]) -> None:
         self._ground = ground
         self._kind = kind_on(ground.ifindex)
         self._mtu = ground.mtu
@@ -110,12 +121,12 @@ class _Plot:
         self._total_bps = ground.total_bps or params.UNKNOWN_TOTAL_BPS
         off = Band(guarantee_bps=0, ceiling_bps=self._total_bps, enabled=False)
         self._bands = ground.bands or PerLevel(off, off, off)
+        counts = {level: self._count(level, members, branches) for level in Level}
         self._rates = {
-            level: params.leaf_rates(
-                level, self._guarantee_bps(level) // ground.parts, self._count(level, members)
-            )
+            level: params.leaf_rates(level, self._guarantee_bps(level) // ground.parts, counts[level])
             for level in Level
         }
+        self._minima = {level: self._admitted(level, counts[level], branches) for level in Level}
 
     def add_inner(self, specs: dict[Key, Spec], met: Mapping[int, ClassSpec]) -> Steered:
         """The total and the levels, the moved ones as the loop left them; as they are planned."""
@@ -173,12 +184,69 @@ class _Plot:
         specs[QueueKey(self._ground.ifindex, minor)] = queue
 
     def _member(self, member: Member) -> tuple[ClassSpec, LeafQueueSpec]:
-        ceil_bps = self._ceiling_bps(member.level)
-        if member.limit_bps is not None:
-            ceil_bps = min(ceil_bps, member.limit_bps)
+        ceil_bps = self._under(member.level, member.limit_bps)
         shape = params.leaf_shape(member.level, self._rates[member.level].pod_bps, ceil_bps, mtu=self._mtu)
         leaf = self._leaf(member.level, shape, prio=self._prio(member.level))
         return leaf, self._queue(self._countable_bps(member.level, member.limit_bps))
+
+    def add_branch(self, specs: dict[Key, Spec], branch: Branch) -> None:
+        """The leaves of a workload's rules; those of its own level stand with its own leaf under one class.
+
+        That class lets through what its leaves have together, and borrows up to the workload's limit.
+        """
+        own = [one for one in branch.twigs if one.level is branch.level]
+        for twig in branch.twigs:
+            if twig.level is not branch.level:
+                parent = self._kind.class_id(numbers.LEVELS[twig.level])
+                self._put_twig(specs, twig, self._twig_bps(twig), parent=parent)
+        if not branch.group:
+            return
+        leaf_bps = self._rates[branch.level].pod_bps
+        rates = rates_within([leaf_bps, *map(self._twig_bps, own)], branch.limit_bps)
+        group = self._kind.class_id(branch.group)
+        ceil_bps = self._under(branch.level, branch.limit_bps)
+        shape = params.leaf_shape(branch.level, sum(rates), ceil_bps, mtu=self._mtu)
+        self._put(specs, branch.group, _class(self._kind.class_id(numbers.LEVELS[branch.level]), shape))
+        rest = Twig(item=-1, minor=branch.leaf, level=branch.level, minimum_bps=0, maximum_bps=None)
+        for twig, rate_bps in zip([rest, *own], rates, strict=True):
+            self._put_twig(specs, twig, rate_bps, parent=group, limit_bps=branch.limit_bps)
+
+    def _put_twig(
+        self, specs: dict[Key, Spec], twig: Twig, rate_bps: int, *, parent: int, limit_bps: int | None = None
+    ) -> None:
+        bounds = [bps for bps in (twig.maximum_bps, limit_bps) if bps is not None]
+        most_bps = min(bounds, default=None)
+        ceil_bps = self._under(twig.level, most_bps)
+        shape = params.leaf_shape(twig.level, rate_bps, ceil_bps, mtu=self._mtu)
+        quantum = params.quantum(self._mtu)
+        self._put(specs, twig.minor, _class(parent, shape, prio=self._prio(twig.level), quantum=quantum))
+        countable_bps = max(self._countable_bps(twig.level, most_bps), min(rate_bps, ceil_bps))
+        self._put_queue(specs, twig.minor, countable_bps)
+
+    def _twig_bps(self, twig: Twig) -> int:
+        """A rule's rate: its minimum as far as there is room for it, at least that of any leaf."""
+        wanted_bps, room_bps = self._minima[twig.level]
+        own_bps = twig.minimum_bps // self._ground.parts
+        if wanted_bps > room_bps:
+            own_bps = own_bps * room_bps // wanted_bps
+        return max(own_bps, self._rates[twig.level].pod_bps)
+
+    def _admitted(self, level: Level, count: int, branches: Sequence[Branch]) -> tuple[int, int]:
+        """The minima of a level's rules, and what half of its guarantee has left for them here.
+
+        They were admitted with all of the direction (`netqos.engine.admission`); a device may have less.
+        """
+        parts, rates = self._ground.parts, self._rates[level]
+        wanted_bps = sum(
+            one.minimum_bps // parts for branch in branches for one in branch.twigs if one.level is level
+        )
+        taken_bps = count * rates.pod_bps + 2 * rates.host_bps
+        return wanted_bps, max(0, self._guarantee_bps(level) // parts // 2 - taken_bps)
+
+    def _under(self, level: Level, most_bps: int | None) -> int:
+        """The ceiling of something in a level that may have `most_bps`."""
+        ceil_bps = self._ceiling_bps(level)
+        return ceil_bps if most_bps is None else min(ceil_bps, most_bps)
 
     def _level(self, level: Level) -> ClassSpec:
         shape = params.inner_shape(self._guarantee_bps(level), self._ceiling_bps(level), mtu=self._mtu)
@@ -203,9 +271,10 @@ class _Plot:
         return level.value if self._ground.bands is not None else NO_LEVELS_PRIO
 
     @staticmethod
-    def _count(level: Level, members: Mapping[int, Member]) -> int:
+    def _count(level: Level, members: Mapping[int, Member], branches: Sequence[Branch]) -> int:
         """The leaves that share a level's leaf rates; the unknown leaf is one of L1's."""
-        return sum(one.level is level for one in members.values()) + (level is Level.L1)
+        own = sum(one.level is level for one in members.values())
+        return own + sum(one.count(level) for one in branches) + (level is Level.L1)
 
     def _put(self, specs: dict[Key, Spec], minor: int, spec: ClassSpec) -> None:
         specs[ClassKey(self._ground.ifindex, minor)] = spec

@@ -15,7 +15,7 @@ from netqos.model.health import Finding, warning
 from netqos.model.ids import PodUid
 from netqos.model.levels import Direction, Level, PerLevel
 from netqos.model.quantities import format_bandwidth
-from netqos.model.rules import Rule
+from netqos.model.rules import Rule, level_of
 
 MINIMUM_SCALED = "minimum-scaled"
 MINIMUM_ABOVE_LIMIT = "minimum-above-limit"
@@ -80,8 +80,7 @@ def _room_bps(asks: Sequence[Ask], level: Level, guarantee_bps: int) -> int:
 
 
 def _level_of(rule: Rule, ask: Ask) -> Level:
-    """The level whose bandwidth a rule takes. A rule never leaves a pod that has a limit (contract 1.3)."""
-    return ask.level if rule.level is None or ask.limit_bps is not None else rule.level
+    return level_of(rule, ask.level, ask.limit_bps)
 
 
 def _minima_bps(ask: Ask, level: Level | None = None) -> int:

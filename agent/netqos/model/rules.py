@@ -57,3 +57,11 @@ class Rule:
     dscp: int | None = None
     minimum_bps: int | None = None
     maximum_bps: int | None = None
+
+
+def level_of(rule: Rule, level: Level, limit_bps: int | None) -> Level:
+    """The level whose bandwidth a rule takes, of a pod with a level and a limit.
+
+    A rule never lets a pod out of its limit, so it leaves the pod's own level only where there is none (contract 1.3).
+    """
+    return level if rule.level is None or limit_bps is not None else rule.level

@@ -8,7 +8,7 @@ from ipaddress import ip_address
 
 from netqos.model.levels import Direction
 from netqos.model.plan import Operation
-from netqos_tc import numbers
+from netqos_tc import numbers, podrules
 from netqos_tc.changes import Edit, device_of
 from netqos_tc.observed import TcObserved
 from netqos_tc.places import Device, Route, Routes
@@ -26,6 +26,8 @@ from netqos_tc.spec import (
     RedirectKey,
     RedirectSpec,
     RootKey,
+    RulesKey,
+    RulesSpec,
     Spec,
     TableKey,
 )
@@ -99,6 +101,22 @@ class ModelKernel:
             case ElementKey():
                 self._need(TableKey())
                 self._put(edit)
+            case RulesKey():
+                self._rules(edit, edit.key)
+
+    def _rules(self, edit: Edit, key: RulesKey) -> None:
+        """A chain whose rules, and what leads to it, change at once; packets find every class that it gives."""
+        self._need(TableKey())
+        if isinstance(edit.after, RulesSpec):
+            for root in self._trees(key.direction):
+                for minor in (key.minor, *(one for _item, one in podrules.classes(edit.after))):
+                    self._need(ClassKey(root, minor))
+        self._put(edit)
+
+    def _trees(self, way: Direction) -> list[int]:
+        """The devices with a tree of one direction that stays."""
+        roots = [key.ifindex for key in self.specs if isinstance(key, RootKey)]
+        return [one for one in roots if _direction(one) is way and one not in self._going]
 
     def _device(self, edit: Edit) -> None:
         match edit.key:
@@ -144,7 +162,9 @@ class ModelKernel:
 
     def _table(self, edit: Edit) -> None:
         if edit.after is None:
-            self.specs = {key: spec for key, spec in self.specs.items() if not isinstance(key, ElementKey)}
+            self.specs = {
+                key: spec for key, spec in self.specs.items() if not isinstance(key, ElementKey | RulesKey)
+            }
         self._put(edit)
 
     def _class(self, key: ClassKey, spec: Spec | None) -> None:
@@ -172,6 +192,13 @@ class ModelKernel:
             is_led = isinstance(other, ElementKey) and other.map.direction is _direction(key.ifindex)
             if is_led and isinstance(spec, ElementSpec) and spec.minor == key.minor:
                 raise Refused(f"{other} still leads to {key}: its packets would go astray")
+            is_ruled = isinstance(other, RulesKey) and other.direction is _direction(key.ifindex)
+            if (
+                is_ruled
+                and isinstance(spec, RulesSpec)
+                and key.minor in dict(podrules.classes(spec)).values()
+            ):
+                raise Refused(f"{other} still leads to {key}: its packets would go astray")
         del self.specs[key]
         self.specs.pop(QueueKey(key.ifindex, key.minor), None)
 
@@ -195,10 +222,8 @@ class ModelKernel:
             self.specs.pop(edit.key, None)
             return
         if isinstance(edit.key, ElementKey) and isinstance(edit.after, ElementSpec):
-            way = edit.key.map.direction
-            for root in [key for key in self.specs if isinstance(key, RootKey)]:
-                if _direction(root.ifindex) is way and root.ifindex not in self._going:
-                    self._need(ClassKey(root.ifindex, edit.after.minor))
+            for root in self._trees(edit.key.map.direction):
+                self._need(ClassKey(root, edit.after.minor))
         self.specs[edit.key] = edit.after
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from netqos.model.desired import NOTHING, DesiredState
 from netqos.model.health import Severity
 from netqos.model.ids import CgroupPath
-from netqos.model.levels import Direction, Level
+from netqos.model.levels import Direction, Level, PerDirection
 from netqos.model.plan import Plan, Verb
 from netqos.model.rules import Rule
 from netqos.testing import states
@@ -378,12 +378,13 @@ def test_host_network_pods_are_known_by_their_cgroup_and_never_by_the_nodes_addr
 
 
 def test_what_is_not_enforced_is_said() -> None:
-    pod = replace(
-        WEB, rules=replace(states.NO_RULES, tx=(Rule(matches=()),)), limits_bps=replace(WEB.limits_bps, rx=M)
-    )
+    another = (Rule(matches=(), level=Level.L2, dscp=10),)
+    pod = replace(WEB, rules=PerDirection(tx=another, rx=another), limits_bps=replace(WEB.limits_bps, rx=M))
     made = plan(states.node((pod,), uplinks=(UP,)), kernel().observe())
-    codes = {(one.code, one.subject) for one in made.findings}
-    assert codes == {("not-enforced-rules", "pod prod/web")}
+    said = {(one.code, one.subject, one.message.partition(",")[0]) for one in made.findings}
+    assert said == {
+        ("not-enforced-rule", "pod prod/web", "not enforced: qos-class of ingress rule 0"),
+    }
 
 
 # ---------------------------------------------------------------- what the loop owns, what is off
