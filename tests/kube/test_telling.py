@@ -7,7 +7,7 @@ import json
 import pytest
 
 from netqos.observe.kubereporter import STATUS_KEY
-from netqos.testing.faultreplies import status
+from netqos.testing.faultreplies import Body, status
 from tests.apiserver.kube import NODES, RBAC, Kube
 from tests.kube.test_daemon import EGRESS, EVENTS, Node, eventually, fresh, node
 
@@ -48,6 +48,16 @@ def test_events_that_are_refused_are_a_finding_and_come_later(node: Node, kube: 
     node.proxy.clear()
     eventually(lambda: len(kube.api.get(f"{EVENTS}/{kube.namespace}/events")["items"]) == 3, 15)
     eventually(lambda: "events-not-sent" not in node.codes())
+
+
+def test_an_event_is_sent_when_the_answer_is_that_event(node: Node, kube: Kube) -> None:
+    """A proxy in between may answer anything with 200, and nothing was stored."""
+    kube.create_pod("bad", ips=["10.88.0.1"], annotations={EGRESS: "12Mbps"})
+    node.proxy.answer(Body(content=b'{"kind": "Status", "status": "Success"}'), method="POST")
+    node.daemon.start()
+    eventually(lambda: any(one.method == "POST" for one in node.proxy.requests))
+    node.proxy.clear()
+    eventually(lambda: len(kube.api.get(f"{EVENTS}/{kube.namespace}/events")["items"]) == 1, 15)
 
 
 def events(node: Node) -> list[dict[str, object]]:

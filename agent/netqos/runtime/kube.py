@@ -33,6 +33,7 @@ from netqos.runtime.kubefindings import (
 from netqos.runtime.kubememory import KubeMemory
 from netqos.runtime.reconciler import World
 from netqos.settings.values import Settings
+from netqos.sources.kube.answers import read_object
 from netqos.sources.kube.listwatch import Pace
 from netqos.sources.kube.nearnames import ask_near
 
@@ -214,4 +215,6 @@ class KubeSources:
         self._arrived.set()
 
     def _post(self, method: str, path: str, body: object, content_type: str) -> None:
-        self._feeds.connection.request(method, path, body=body, content_type=content_type).close()
+        response = self._feeds.connection.request(method, path, body=body, content_type=content_type)
+        with contextlib.closing(response):
+            read_object(response.read_all(), "Event" if method == "POST" else "Node")
