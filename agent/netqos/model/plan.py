@@ -40,7 +40,8 @@ class Operation:
     `incident` is the subject whose loss explains the operation: what goes with a lost root is one incident of the root,
     and so is what stands on a lost class. "": the backend tells none, so it is the subject. Whoever holds operations
     back holds all of an incident, else a part would be made without what it stands on. `is_vital`: the object, as it
-    was met, may cut the node off (contract 8), so this one is never held back.
+    was met, may cut the node off (contract 8), so this one is never held back. `concerns` are the subjects of findings
+    for whom nothing is enforced while it is not applied (`pod default/web`); none: everybody.
 
     `payload` is the backend's own; only the backend that made the plan reads it.
     """
@@ -50,6 +51,7 @@ class Operation:
     detail: str = ""
     incident: str = ""
     is_vital: bool = False
+    concerns: tuple[str, ...] = ()
     payload: object = None
 
 

@@ -15,7 +15,7 @@ from netqos.model.health import Finding, Severity
 from netqos.model.levels import Direction
 from netqos.observe.view import AgentView, BackendView
 
-WORKING = "ok"
+WORKING = ("ok", "degraded")
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,7 @@ class Enforcement:
         return [
             one
             for one in backends
-            if one.state == WORKING and _shapes(one, direction) and one.name not in self._blocked[direction]
+            if one.state in WORKING and _shapes(one, direction) and one.name not in self._blocked[direction]
         ]
 
     def _shaped(self, direction: Direction) -> Verdict:
@@ -119,7 +119,7 @@ class Enforcement:
         return Verdict(obstacle="; ".join(obstacles) or "no backend is in use")
 
     def _obstacle(self, one: BackendView, direction: Direction) -> str:
-        if one.state != WORKING:
+        if one.state not in WORKING:
             return f"{one.name} is {one.state}"
         if one.name in self._blocked[direction]:
             return f"{one.name}: {self._blocked[direction][one.name]}"

@@ -24,7 +24,7 @@ from netqos.observe.moment import Moment
 from netqos.observe.recorder import Distribution, Recorded
 from netqos.observe.view import AgentView, BackendView, room_bps, source_age_s
 
-BACKEND_STATES = ("ok", "failing", "unavailable", "backing-off", "off")
+BACKEND_STATES = ("ok", "degraded", "failing", "unavailable", "backing-off", "off")
 UNSHAPED = math.inf
 
 Counters = Mapping[PodUid, tuple[LeafCounters, ...]]

@@ -99,7 +99,10 @@ class ResultWire:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackendWire:
-    """One backend: its state (ok, failing, unavailable, backing-off or off) and what it can do on this host."""
+    """One backend: its state (ok, degraded, failing, unavailable, backing-off or off) and what it can do on this host.
+
+    Degraded: some of it fails or waits, and findings tell for whom; the rest is in force.
+    """
 
     state: str
     enforces: list[Way]

@@ -22,7 +22,9 @@ from netqos.observe.moment import Moment
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackendView:
-    """One backend as it stands: `state` is ok, failing, unavailable, backing-off or off.
+    """One backend as it stands: `state` is ok, degraded, failing, unavailable, backing-off or off.
+
+    Degraded: some of it fails or waits, and findings tell for whom; the rest is in force.
 
     Since the start: `operations` counts by (verb, `ok` or `error`), `repairs` the passes that put back what somebody
     else had changed.

@@ -240,7 +240,7 @@ class Reconciler:
             if name in self.fleet.runners and desired is not NOTHING and await runner.probe():
                 self.fleet.mark_used(name)
             results[name] = await runner.reconcile(desired)
-            pacing.ran(self._clock.monotonic(), ok=results[name].ok and runner.is_available)
+            pacing.ran(self._clock.monotonic(), ok=runner.is_working)
 
     def _rest_s(self) -> float:
         """Seconds until something has to be looked at without an event."""

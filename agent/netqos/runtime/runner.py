@@ -7,7 +7,8 @@ go on. While an operation touches what the fast loop writes, the loop lets go (`
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 
 from netqos.backend import Backend, Capabilities, FastPath, LeafCounters
 from netqos.engine.pacing import RepairBackoff
@@ -15,13 +16,14 @@ from netqos.engine.steer import LoopPolicy
 from netqos.errors import NetqosError
 from netqos.host.clock import Clock
 from netqos.model.desired import NOTHING, DesiredState
-from netqos.model.health import Finding, error
+from netqos.model.health import Finding, error, warning
 from netqos.model.ids import PodUid
 from netqos.model.plan import ApplyResult, Failure, ObservedState, Operation, Plan, Verb
 from netqos.model.traffic import Unit
 from netqos.observe.logs import get_logger
 from netqos.observe.view import BackendView
 from netqos.runtime.fastloop import FastLoop, Grip
+from netqos.runtime.outstanding import Outstanding, incident_of
 
 DEADLINE_S = 20.0
 ROUNDS = 3
@@ -48,7 +50,9 @@ class BackendRunner:
         self._plan_findings: tuple[Finding, ...] = ()
         self._problem: Finding | None = None
         self._look_again = False
-        self._held_back: set[str] = set()
+        self._wanted: frozenset[str] = frozenset()
+        self._held_back: dict[str, tuple[str, ...]] = {}
+        self._outstanding = Outstanding()
         self._repairs = 0
         self._operations: dict[tuple[str, str], int] = {}
 
@@ -63,7 +67,7 @@ class BackendRunner:
     @property
     def is_rid_of_everything(self) -> bool:
         """Whether nothing of this backend is left in force."""
-        return self._settled == NOTHING and self.is_available
+        return self._settled == NOTHING and self.is_working and not self._outstanding.failures
 
     async def probe(self) -> bool:
         """Whether the backend can work here; asked until it can, afterwards it is taken to stay so."""
@@ -80,6 +84,11 @@ class BackendRunner:
         return self._capabilities is not None and self._capabilities.available
 
     @property
+    def is_working(self) -> bool:
+        """Whether the backend can work here and the last pass came to its end; single failures are no matter."""
+        return self.is_available and self._problem is None
+
+    @property
     def capabilities(self) -> Capabilities | None:
         """What the backend can do here, None before the first probe."""
         return self._capabilities
@@ -88,7 +97,10 @@ class BackendRunner:
         """Whether something may have changed behind us since the last reconcile."""
         if self._settled is None:
             return False
-        if self._held_back and self._held_back != set(self._backoff.held(self._clock.monotonic())):
+        now_s = self._clock.monotonic()
+        if self._held_back and self._held_back.keys() != self._backoff.held(now_s).keys():
+            return True
+        if self._outstanding.is_due(now_s):
             return True
         try:
             async with asyncio.timeout(DEADLINE_S):
@@ -101,6 +113,8 @@ class BackendRunner:
         """Bring the backend to `desired`; the result says what was written and what failed."""
         if self._look_again or desired == self._settled:
             self._observed = None
+        if self._look_again or desired != self._settled:
+            self._outstanding.notice()
         self._look_again = False
         try:
             async with asyncio.timeout(DEADLINE_S):
@@ -155,7 +169,7 @@ class BackendRunner:
         known = self._observed
         is_known = known is not None and self._settled is not None and await self.backend.is_untouched()
         plan = self._next_plan(desired, known if known is not None and is_known else await self._observe())
-        if plan and desired == self._settled:
+        if desired == self._settled:
             self._note_repairs(plan)
         applied = 0
         failures: tuple[Failure, ...] = ()
@@ -163,12 +177,14 @@ class BackendRunner:
             if not plan:
                 break
             result = await self._apply(plan)
-            applied, failures = applied + result.applied, result.failures
             plan = self._next_plan(desired, await self._observe())
+            applied += result.applied
+            failures = tuple(one for one in result.failures if incident_of(one.operation) in self._wanted)
         if plan and not failures:
             failures = (_not_settling(plan),)
-        self._settle(desired, ok=not failures)
-        return ApplyResult(applied=applied, failures=failures)
+        self._outstanding.settle(failures, self._wanted, self._clock.monotonic())
+        self._settle(desired)
+        return ApplyResult(applied=applied, failures=self._outstanding.failures)
 
     async def _probe(self) -> bool:
         if not self.is_available:
@@ -181,10 +197,11 @@ class BackendRunner:
         return self._observed
 
     def _next_plan(self, desired: DesiredState, observed: ObservedState) -> Plan:
-        """What is left to do, without what others fight over."""
+        """What is left to do, without what others fight over and what failed a moment ago."""
         plan = self.backend.plan(desired, observed)
         self._plan_findings = plan.findings
-        return self._without_fights(plan)
+        self._wanted = frozenset(map(incident_of, plan.operations))
+        return self._without_waiting(self._without_fights(plan))
 
     async def _apply(self, plan: Plan) -> ApplyResult:
         if plan.disturbs_loop:
@@ -201,9 +218,9 @@ class BackendRunner:
             )
         return result
 
-    def _settle(self, desired: DesiredState, *, ok: bool) -> None:
+    def _settle(self, desired: DesiredState) -> None:
         """Let the loop steer what is in force now; without levels there is nothing to steer."""
-        self._settled = desired if ok else None
+        self._settled = desired
         held = self.loop.path
         path = self.backend.fast_path() if held is None and desired.enabled else held
         policies = self._policies(desired, path) if path is not None else {}
@@ -218,19 +235,23 @@ class BackendRunner:
 
     def _without_fights(self, plan: Plan) -> Plan:
         now_s = self._clock.monotonic()
-        incidents = dict.fromkeys(map(_incident, plan.operations))
-        self._held_back = {one for one in incidents if self._backoff.is_held(one, now_s)}
-        if not self._held_back:
-            return plan
-        kept = tuple(one for one in plan.operations if one.is_vital or _incident(one) not in self._held_back)
-        return Plan(
-            backend=plan.backend, operations=kept, disturbs_loop=plan.disturbs_loop, findings=plan.findings
-        )
+        concerns: dict[str, tuple[str, ...]] = {}
+        for one in plan.operations:
+            concerns[incident_of(one)] = (*concerns.get(incident_of(one), ()), *one.concerns)
+        self._held_back = {one: met for one, met in concerns.items() if self._backoff.is_held(one, now_s)}
+        return _only(plan, lambda one: one.is_vital or incident_of(one) not in self._held_back)
+
+    def _without_waiting(self, plan: Plan) -> Plan:
+        now_s = self._clock.monotonic()
+        return _only(plan, lambda one: not self._outstanding.waits(one, now_s))
 
     def _note_repairs(self, plan: Plan) -> None:
+        """Count what somebody else made necessary; what failed before is only tried again."""
         now_s = self._clock.monotonic()
-        self._repairs += 1
-        for incident in dict.fromkeys(map(_incident, plan.operations)):
+        incidents = dict.fromkeys(map(incident_of, plan.operations))
+        repaired = [one for one in incidents if one not in self._outstanding]
+        self._repairs += bool(repaired)
+        for incident in repaired:
             if incident not in self._held_back:
                 self._backoff.repaired(incident, now_s)
                 self._log.warning("drift_repaired", subject=incident)
@@ -257,20 +278,37 @@ class BackendRunner:
     def _state(self) -> str:
         if self._capabilities is not None and not self.is_available:
             return "unavailable"
-        if self._problem is not None or (self._result is not None and not self._result.ok):
+        if self._problem is not None:
             return "failing"
-        if self._backoff.held(self._clock.monotonic()):
+        undone = self._outstanding.failures
+        if undone and not all(one.operation.concerns for one in undone):
+            return "failing"
+        if not all(self._held_back.values()):
             return "backing-off"
+        if undone or self._held_back:
+            return "degraded"
         return "off" if self._settled in (None, NOTHING) else "ok"
 
     def _findings(self) -> tuple[Finding, ...]:
         capability = self._capabilities.findings if self._capabilities is not None else ()
-        failed = tuple(
-            error("not-applied", failure.operation.subject, f"{failure.code}: {failure.message}")
-            for failure in (self._result.failures if self._result is not None else ())
-        )
-        problem = (self._problem,) if self._problem is not None else failed
-        return (*capability, *self._plan_findings, *problem, *self._fights())
+        if self._problem is not None:
+            return (*capability, *self._plan_findings, self._problem, *self._fights())
+        failed = [
+            error("not-applied", one.operation.subject, f"{one.code}: {one.message}")
+            for one in self._outstanding.failures
+        ]
+        return (*capability, *self._plan_findings, *failed, *self._fights(), *self._concerned())
+
+    def _concerned(self) -> Iterator[Finding]:
+        """For whom nothing is enforced because of what failed or waits."""
+        undone = {
+            concern: one.operation.subject
+            for one in self._outstanding.failures
+            for concern in one.operation.concerns
+        }
+        held = {concern: incident for incident, met in self._held_back.items() for concern in met}
+        for concern, subject in {**held, **undone}.items():
+            yield warning("not-enforced", concern, f"not enforced: {subject} is not as it should be")
 
     def _fights(self) -> tuple[Finding, ...]:
         now_s = self._clock.monotonic()
@@ -286,9 +324,9 @@ class BackendRunner:
         )
 
 
-def _incident(operation: Operation) -> str:
-    """What is repaired, and backed off from, as one."""
-    return operation.incident or operation.subject
+def _only(plan: Plan, is_kept: Callable[[Operation], bool]) -> Plan:
+    kept = tuple(filter(is_kept, plan.operations))
+    return plan if len(kept) == len(plan.operations) else replace(plan, operations=kept)
 
 
 def _not_settling(plan: Plan) -> Failure:

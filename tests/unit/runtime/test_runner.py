@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from netqos.model.desired import NOTHING, DesiredState
-from netqos.model.plan import ObservedState, Plan
+from netqos.model.plan import ApplyResult, Failure, ObservedState, Operation, Plan, Verb
 from netqos.runtime.fastloop import FastLoop
 from netqos.runtime.runner import BackendRunner
 from netqos.settings.values import LoopSettings
@@ -43,15 +43,91 @@ async def test_the_second_reconcile_writes_nothing(runner: BackendRunner, backen
 
 
 async def test_a_failed_write_is_told_and_made_good_later(
-    runner: BackendRunner, backend: FakeBackend
+    runner: BackendRunner, backend: FakeBackend, clock: FakeClock
 ) -> None:
     backend.kernel.fail_next(10_000)
     result = await runner.reconcile(WANTED)
     assert not result.ok
-    assert (runner.needs(WANTED), runner.view().state) == (True, "failing")
+    assert (await runner.is_drifted(), runner.view().state) == (False, "failing")
     assert {one.code for one in runner.view().findings} == {"not-applied"}
     backend.kernel.fail_next(-1)
     backend.kernel._failures.clear()
+    clock.advance(0.5)
+    assert await runner.is_drifted()
+    assert (await runner.reconcile(WANTED)).ok
+    assert (runner.view().state, runner.view().findings) == ("ok", ())
+
+
+@pytest.mark.parametrize(
+    ("concerns", "state", "codes"),
+    [
+        ((), "failing", ["not-applied"]),
+        (("pod default/web",), "degraded", ["not-applied", "not-enforced"]),
+    ],
+)
+async def test_what_is_refused_for_ever_delays_nothing_else(
+    runner: BackendRunner,
+    backend: FakeBackend,
+    clock: FakeClock,
+    monkeypatch: pytest.MonkeyPatch,
+    concerns: tuple[str, ...],
+    state: str,
+    codes: list[str],
+) -> None:
+    apply, tried = backend.apply, []
+
+    async def refusing(plan: Plan) -> ApplyResult:
+        *others, last = plan.operations
+        if not is_refused(last):
+            return await apply(plan)
+        tried.append(clock.monotonic())
+        done = await apply(replace(plan, operations=tuple(others)))
+        failure = Failure(operation=replace(last, concerns=concerns), code="ENOTSUP", message="no")
+        return replace(done, failures=(failure,))
+
+    refused = backend.plan(WANTED, await backend.observe()).operations[-1].subject
+
+    def is_refused(operation: Operation) -> bool:
+        return operation.subject == refused
+
+    monkeypatch.setattr(backend, "apply", refusing)
+    await runner.reconcile(WANTED)
+    whole = dict(backend.kernel.things)
+    for _ in range(20):
+        backend.kernel.behind_your_back()
+        clock.advance(100.0)
+        assert await runner.is_drifted()
+        await runner.reconcile(WANTED)
+        assert backend.kernel.things == whole
+    assert (runner.view().state, [one.code for one in runner.view().findings]) == (state, codes)
+    passes = len(set(tried))
+    for _ in range(10):
+        clock.advance(1.0)
+        assert not await runner.is_drifted()
+    assert len(set(tried)) == passes
+
+
+async def test_a_failure_that_is_no_longer_wanted_is_none(
+    runner: BackendRunner, backend: FakeBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan, apply = backend.plan, backend.apply
+    gone = Operation(verb=Verb.CREATE, subject="redirect at the egress of veth0")
+    plans = iter([(gone,)])
+
+    def with_one_that_goes(desired: DesiredState, observed: ObservedState) -> Plan:
+        found = plan(desired, observed)
+        return replace(found, operations=(*found.operations, *next(plans, ())))
+
+    async def failing(found: Plan) -> ApplyResult:
+        operations = tuple(one for one in found.operations if one is not gone)
+        done = await apply(replace(found, operations=operations))
+        failed = gone in found.operations
+        return replace(
+            done, failures=(Failure(operation=gone, code="ENODEV", message="gone"),) if failed else ()
+        )
+
+    monkeypatch.setattr(backend, "plan", with_one_that_goes)
+    monkeypatch.setattr(backend, "apply", failing)
     assert (await runner.reconcile(WANTED)).ok
     assert (runner.view().state, runner.view().findings) == ("ok", ())
 

@@ -17,6 +17,7 @@ STATE_STYLE = {
     "fresh": "good",
     "failing": "bad",
     "backing-off": "bad",
+    "degraded": "warn",
     "stale": "warn",
     "waiting": "warn",
 }
