@@ -109,10 +109,10 @@ def test_parts_follow_traffic_and_guarantees_hold_across_uplinks(rig: Rig) -> No
         for one in (beside, batch):
             one.stop()
     alone, elsewhere, both, levels = (seen.rates(end_s - SETTLED_S, end_s) for end_s in ends)
-    assert alone[0] == pytest.approx(0.95, abs=0.06)
-    assert elsewhere[1] == pytest.approx(0.95, abs=0.06)
-    assert list(both) == pytest.approx([0.5, 0.5], abs=0.06)
-    assert list(levels) == pytest.approx([0.7, 0.3], abs=0.06)
+    assert alone[0] == pytest.approx(0.9, abs=0.1)
+    assert elsewhere[1] == pytest.approx(0.9, abs=0.1)
+    assert list(both) == pytest.approx([0.5, 0.5], abs=0.1)
+    assert list(levels) == pytest.approx([0.7, 0.3], abs=0.1)
     assert max(seen.sums()) < 1.15
 
 

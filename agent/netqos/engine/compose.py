@@ -16,7 +16,7 @@ from netqos.engine.pods import NO_RULES, PodContext
 from netqos.engine.podset import final_rules, in_order
 from netqos.engine.policy import places_in_force, policy_in_force
 from netqos.engine.totals import Totals, known_speeds, resolve_totals, with_last_speeds
-from netqos.engine.uplinks import desired_uplinks
+from netqos.engine.uplinks import desired_uplinks, limits_apart
 from netqos.model.composed import Composition, LastGood
 from netqos.model.desired import Band, DesiredDirection, DesiredState
 from netqos.model.health import Finding, error
@@ -98,7 +98,13 @@ def compose(  # noqa: PLR0913 - one for each source, and what is remembered
         desired=state,
         total_sources=decided.totals.sources,
         pods=tuple(pod.view for pod in finished),
-        findings=(*decided.findings, *uplink_findings, *duplicates, *rules.findings),
+        findings=(
+            *decided.findings,
+            *uplink_findings,
+            *limits_apart(state),
+            *duplicates,
+            *rules.findings,
+        ),
         last_good=replace(
             _remember(decided, slo, finished, last_good, complete=complete), speeds=known_speeds(node)
         ),

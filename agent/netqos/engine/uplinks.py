@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from netqos.engine.totals import NIC, NIC_PERCENT, SMALLEST_TOTAL_BPS, Totals, far_from_speed
-from netqos.model.desired import DesiredUplink
+from netqos.model.desired import DesiredState, DesiredUplink
 from netqos.model.health import Finding, error, info, warning
 from netqos.model.ids import IfName
 from netqos.model.inputs import NO_LIMITS, NodeFacts, UplinkFacts
@@ -31,6 +31,18 @@ def desired_uplinks(node: NodeFacts, totals: Totals) -> tuple[tuple[DesiredUplin
     if not node.uplinks:
         findings.append(_no_uplink(node))
     return uplinks, tuple(findings)
+
+
+def limits_apart(state: DesiredState) -> Iterator[Finding]:
+    """What a workload's limit is not, where its packets may leave by several uplinks."""
+    limited = sum(pod.limits_bps.tx is not None for pod in state.pods)
+    if limited and len(state.uplinks) > 1:
+        yield info(
+            "limits-by-uplink",
+            Direction.TX.value,
+            f"egress limits ({limited}) hold on each of the {len(state.uplinks)} uplinks by itself: a workload whose "
+            "packets leave by several may send more in all",
+        )
 
 
 def _pools(uplinks: Sequence[UplinkFacts], totals: Totals) -> PerDirection[int | None]:

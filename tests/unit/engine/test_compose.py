@@ -252,6 +252,16 @@ def test_a_second_pass_over_the_same_inputs_changes_nothing() -> None:
     assert composed(pods, slo=asked, last_good=first.last_good) == first
 
 
+def test_limits_are_said_to_hold_on_each_of_several_uplinks() -> None:
+    two = replace(NODE, uplinks=(UPLINK, replace(UPLINK, name=IfName("up1"), index=3)))
+    pods = [pod("prod/a", {OWN_TX: "10M"}), pod("prod/b")]
+    found = [
+        codes(composed(some, node=node).findings)
+        for some, node in ((pods, two), (pods[1:], two), (pods, NODE))
+    ]
+    assert found == [["uplinks-share-total", "limits-by-uplink"], ["uplinks-share-total"], []]
+
+
 def test_what_is_remembered_is_only_what_was_accepted() -> None:
     result = composed([pod("prod/a", {OWN_TX: "10M"}), pod("prod/b"), workload()])
     assert result.last_good == LastGood(
