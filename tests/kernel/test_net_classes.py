@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -17,6 +18,7 @@ import json
 import os
 import socket
 import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from netqos.model.desired import NOTHING
@@ -27,8 +29,7 @@ from netqos.testing.filehosts import MemoryState
 from netqos_tc.backend import TcBackend
 from tests.kernel.tchost import make_context
 
-root = Path("/run/netqos-test-cgroup")
-root.mkdir(exist_ok=True)
+root = Path(sys.argv[1])
 for command in ("link set lo up", "link add up0 type veth peer name far0", "link set up0 up", "link set far0 up",
                 "addr add 198.18.0.2/24 dev up0", "neigh add 198.18.0.1 lladdr 02:00:00:00:00:01 dev up0"):
     subprocess.run(["ip", *command.split()], check=True)
@@ -125,9 +126,9 @@ finally:
 """
 
 
-def test_the_class_is_the_folders_number_and_a_number_of_others_stays() -> None:
+def test_the_class_is_the_folders_number_and_a_number_of_others_stays(tmp_path: Path) -> None:
     """Containers inherit it, a process that moves takes its sockets along, and all of ours is 0 again at the end."""
-    done = run_tool(["unshare", "--mount", "--net", sys.executable, "-c", PROGRAM])
+    done = run_tool(["unshare", "--mount", "--net", sys.executable, "-c", PROGRAM, str(tmp_path)])
     told = json.loads(done.stdout)
     if told is None:
         pytest.skip("net_cls cannot be mounted (CONFIG_CGROUP_NET_CLASSID), or is mounted with others")
