@@ -59,7 +59,7 @@ async def test_a_failed_write_is_told_and_made_good_later(
 
 
 @pytest.mark.parametrize(
-    ("concerns", "state", "codes"),
+    "case",
     [
         ((), "failing", ["not-applied"]),
         (("pod default/web",), "degraded", ["not-applied", "not-enforced"]),
@@ -69,11 +69,9 @@ async def test_what_is_refused_for_ever_delays_nothing_else(
     runner: BackendRunner,
     backend: FakeBackend,
     clock: FakeClock,
-    monkeypatch: pytest.MonkeyPatch,
-    concerns: tuple[str, ...],
-    state: str,
-    codes: list[str],
+    case: tuple[tuple[str, ...], str, list[str]],
 ) -> None:
+    concerns, state, codes = case
     apply, tried = backend.apply, []
 
     async def refusing(plan: Plan) -> ApplyResult:
@@ -90,7 +88,7 @@ async def test_what_is_refused_for_ever_delays_nothing_else(
     def is_refused(operation: Operation) -> bool:
         return operation.subject == refused
 
-    monkeypatch.setattr(backend, "apply", refusing)
+    backend.apply = refusing  # type: ignore[method-assign]
     await runner.reconcile(WANTED)
     whole = dict(backend.kernel.things)
     for _ in range(20):
