@@ -33,6 +33,7 @@ from netqos_tc.numbers import is_pod_minor
 from netqos_tc.observed import TcObserved
 from netqos_tc.probe import probe
 from netqos_tc.reader import Inventory, Reader
+from netqos_tc.register import item_in, names_of, owner_in
 from netqos_tc.spec import RedirectKey, TableKey, TableSpec
 from netqos_tc.surroundings import Surroundings
 from netqos_tc.writer import Tools, Writer
@@ -98,7 +99,7 @@ class TcBackend:
         self._links = found.links
         self._own_hooks = (self._own_hooks & kernel.surroundings.devices.keys()) | found.own_hooks()
         now_s = self._context.monotonic()
-        known = {owner: minor for owner, minor in self._remembered.items() if owner in self._uids}
+        known = {name: minor for name, minor in self._remembered.items() if owner_in(name) in self._uids}
         self._remembered = known | found.owners()
         self._seen = TcObserved(
             ours=cast("Mapping[Hashable, object]", found.specs),
@@ -210,15 +211,15 @@ class TcBackend:
         return TcFastPath(shaped, self._context.monotonic) if shaped else None
 
     async def counters(self) -> Mapping[PodUid, tuple[LeafCounters, ...]]:
-        """The counters of every workload's leaf, on each uplink."""
-        owners = {one.minor: one.owner for one in self._seen.elements.values() if is_pod_minor(one.minor)}
+        """The counters of every workload's leaf, and of those of its rules, on each uplink."""
+        names = {minor: name for name, minor in names_of(self._seen.specs).items() if is_pod_minor(minor)}
         found: dict[PodUid, tuple[LeafCounters, ...]] = {}
         for ifindex, link in self._links.items():
             for one in self._open().reader.classes(ifindex):
-                if one.minor in owners:
-                    owner = owners[one.minor]
+                if one.minor in names:
+                    owner, item = owner_in(names[one.minor]), item_in(names[one.minor])
                     uid = self._uids.get(owner, PodUid(owner))
-                    found[uid] = (*found.get(uid, ()), _leaf_counters(one, link.name))
+                    found[uid] = (*found.get(uid, ()), _leaf_counters(one, link.name, item))
         return found
 
     async def close(self) -> None:
@@ -335,7 +336,7 @@ class _Kernel:
         self.chooser.close()
 
 
-def _leaf_counters(one: HtbClass, device: str) -> LeafCounters:
+def _leaf_counters(one: HtbClass, device: str, item: int | None) -> LeafCounters:
     return LeafCounters(
         direction=numbers.kind_on(one.ifindex).direction,
         sent_bytes=one.counters.sent_bytes,
@@ -343,4 +344,5 @@ def _leaf_counters(one: HtbClass, device: str) -> LeafCounters:
         drops=one.counters.drops,
         backlog_bytes=one.counters.backlog_bytes,
         where=f"class {numbers.text(numbers.class_id(one.minor, one.ifindex))} on {device}",
+        rule=item,
     )

@@ -17,6 +17,7 @@ from netqos_tc import numbers
 from netqos_tc.moves import Steered
 from netqos_tc.observed import TcObserved
 from netqos_tc.places import TUNNELS, Hook, exits
+from netqos_tc.ruletree import Ruled, chains_of
 from netqos_tc.spec import (
     ElementKey,
     ElementSpec,
@@ -34,10 +35,16 @@ CODE: Final = "not-enforced-ingress"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Placed:
-    """The workloads by their leaves' minors, and the elements that lead to leaves."""
+    """The workloads by their leaves' minors, the elements that lead to leaves, and the workloads that have rules."""
 
     pods: Mapping[int, DesiredPod]
     elements: Mapping[Key, Spec]
+    ruled: tuple[Ruled, ...] = ()
+
+    @property
+    def names(self) -> Mapping[int, str]:
+        """What rules need, for people, by minor."""
+        return {minor: name for one in self.ruled for minor, name in one.names.items()}
 
     @property
     def destinations(self) -> Mapping[int, tuple[str, ...]]:
@@ -92,7 +99,7 @@ def is_possible(observed: TcObserved) -> bool:
 
 
 def lay_out(
-    desired: DesiredState, observed: TcObserved, placed: Placed, *, queue_ms: int, is_choosy: bool = False
+    desired: DesiredState, observed: TcObserved, placed: Placed, *, queue_ms: int, is_choosy: bool
 ) -> Ingress:
     """All of the ingress direction. A workload that no address leads to has no leaf here."""
     total_bps = desired.directions.rx.total_bps
@@ -109,12 +116,14 @@ def lay_out(
         for minor, pod in placed.pods.items()
         if minor in destinations
     }
-    made = tree(ground, members, observed.classes_on(numbers.IFB_INDEX))
+    ruled = [one for one in placed.ruled if one.leaf in members]
+    branches = [one.branch(Direction.RX) for one in ruled]
+    made = tree(ground, members, observed.classes_on(numbers.IFB_INDEX), branches)
     found = places(placed, desired, observed)
     redirects, findings = _redirects(found.devices, observed, is_choosy=is_choosy)
     specs: dict[Key, Spec] = {LinkKey(numbers.IFB_INDEX): LinkSpec(), **made.specs, **redirects}
     return Ingress(
-        specs=specs,
+        specs={**specs, **chains_of(ruled, Direction.RX)},
         findings=(*findings, *(_apart_finding(one, desired) for one in found.apart)),
         steered=made.steered,
     )

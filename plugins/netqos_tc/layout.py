@@ -15,12 +15,13 @@ from netqos.model.desired import DesiredState, DesiredUplink
 from netqos.model.health import Finding, error, info, warning
 from netqos.model.levels import Direction
 from netqos.model.quantities import format_bandwidth
-from netqos_tc import bypass, classify, ingress, numbers, owners, strangers
+from netqos_tc import bypass, classify, ingress, numbers, owners, ruletree, strangers
 from netqos_tc.classify import owner_of
 from netqos_tc.ingress import Ingress, Placed
 from netqos_tc.moves import Steered
 from netqos_tc.observed import TcObserved
 from netqos_tc.options import Options
+from netqos_tc.register import Register
 from netqos_tc.root import is_lossy, why_foreign
 from netqos_tc.spec import (
     ADDRESS_MAPS,
@@ -77,9 +78,10 @@ def lay_out(desired: DesiredState, observed: TcObserved, options: Options, facil
     While there is something to shape but no uplink is known (the default route is away), what is there stays.
     """
     past = bypass.findings(desired, observed)
-    findings = [*_rules_findings(desired), *strangers.findings(observed), *past]
+    findings = [*strangers.findings(observed), *past]
     uplinks = _egress_uplinks(desired, observed, options, findings)
     has_ingress = _has_ingress(desired, observed, facilities, findings)
+    findings += ruletree.findings(desired, {Direction.TX: bool(uplinks), Direction.RX: has_ingress})
     if not uplinks and not has_ingress:
         is_blind = not desired.uplinks and (_is_leveled(desired) or _has_limits(desired))
         return Layout(specs={}, findings=tuple(findings), is_whole=desired.complete and not is_blind)
@@ -105,14 +107,17 @@ def lay_out(desired: DesiredState, observed: TcObserved, options: Options, facil
     table: dict[Key, Spec] = {TableKey(): rules}
     steered = {numbers.IFB_INDEX: inwards.steered} | {one: made.steered for one, made in trees.items()}
     return Layout(
-        specs=table | {**placed.elements, **inwards.specs} | _joined(made.specs for made in trees.values()),
+        specs=table
+        | {**placed.elements, **inwards.specs}
+        | _joined(made.specs for made in trees.values())
+        | (ruletree.chains_of(placed.ruled, Direction.TX) if trees else {}),
         findings=(
             *findings,
             *claims.findings,
             *_source_findings(placed, observed),
             *bypass.unsaid(inwards.findings, past),
         ),
-        workloads={minor: pod.name for minor, pod in placed.pods.items()},
+        workloads={**{minor: pod.name for minor, pod in placed.pods.items()}, **placed.names},
         steered={device: one for device, one in steered.items() if one is not None},
         is_whole=desired.complete,
     )
@@ -149,7 +154,11 @@ def _egress_trees(grounds: Iterable[Ground], placed: Placed, observed: TcObserve
     members = {
         minor: Member(level=pod.level, limit_bps=pod.limits_bps.tx) for minor, pod in placed.pods.items()
     }
-    return {ground.ifindex: tree(ground, members, observed.classes_on(ground.ifindex)) for ground in grounds}
+    branches = [one.branch(Direction.TX) for one in placed.ruled]
+    return {
+        ground.ifindex: tree(ground, members, observed.classes_on(ground.ifindex), branches)
+        for ground in grounds
+    }
 
 
 def _joined(parts: Iterable[Mapping[Key, Spec]]) -> dict[Key, Spec]:
@@ -182,13 +191,17 @@ def _place(desired: DesiredState, claims: owners.Claims, observed: TcObserved) -
     """A leaf for every workload whose packets can be known; one without any element needs none yet."""
     by_owner = {owner_of(pod.uid): pod for pod in desired.pods}
     claimed = set(claims.owners.values())
-    wanted = {owner: numbers.LEVELS[pod.level] for owner, pod in by_owner.items() if owner in claimed}
-    minors = owners.assign(wanted, observed, keep=not desired.complete)
+    known = {owner: pod for owner, pod in by_owner.items() if owner in claimed}
+    minors, ruled = ruletree.assign(desired, known, Register(observed, keep=not desired.complete))
     elements: dict[Key, Spec] = {
         key: ElementSpec(minor=minors.get(owner, numbers.CRITICAL), owner=owner)
         for key, owner in claims.owners.items()
     }
-    return Placed(pods={minor: by_owner[owner] for owner, minor in minors.items()}, elements=elements)
+    return Placed(
+        pods={minor: by_owner[owner] for owner, minor in minors.items()},
+        elements=elements,
+        ruled=tuple(ruled),
+    )
 
 
 def _ground(desired: DesiredState, uplink: DesiredUplink, options: Options, facilities: Facilities) -> Ground:
@@ -277,17 +290,4 @@ def _source_findings(placed: Placed, observed: TcObserved) -> list[Finding]:
         )
         for device, minors in sorted(behind.items())
         if (known := observed.devices.get(device)) is not None and known.kind == "bridge" and len(minors) > 1
-    ]
-
-
-def _rules_findings(desired: DesiredState) -> list[Finding]:
-    """What this backend leaves undone."""
-    return [
-        warning(
-            "not-enforced-rules",
-            f"pod {pod.name}",
-            "not enforced: rules inside a workload; its level and its limits are",
-        )
-        for pod in desired.pods
-        if pod.rules.tx or pod.rules.rx
     ]

@@ -79,7 +79,7 @@ def probe(
         apart=frozenset({Direction.RX}),
         lends=True,
         limits=True,
-        rules=False,
+        rules=is_available,
         findings=findings,
     )
     return capabilities, Facilities(

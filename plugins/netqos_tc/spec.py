@@ -10,7 +10,7 @@ of them up. Their `tag` tells two kinds with equal numbers apart.
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from netqos.model.levels import Direction
@@ -119,6 +119,14 @@ class ElementKey(NamedTuple):
     map: ElementMap
     value: str | int
     tag: str = "element"
+
+
+class RulesKey(NamedTuple):
+    """The rules of one workload in one direction: their chain, and what leads to it, by the workload's leaf."""
+
+    direction: Direction
+    minor: int
+    tag: str = "rules"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -241,5 +249,28 @@ class ElementSpec:
     owner: str
 
 
-Key = LinkKey | RootKey | ClassKey | QueueKey | FilterKey | RedirectKey | TableKey | ElementKey
-Spec = LinkSpec | RootSpec | ClassSpec | LeafQueueSpec | FilterSpec | RedirectSpec | TableSpec | ElementSpec
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RulesSpec:
+    """A chain of rules of one workload, by their comments (`podrules`), which say what each does.
+
+    `owner` is written at the element that leads to the chain: "" where none does. `texts` are the rules themselves,
+    which nobody can read back.
+    """
+
+    owner: str
+    comments: tuple[str, ...]
+    texts: tuple[str, ...] = field(default=(), compare=False)
+
+
+Key = LinkKey | RootKey | ClassKey | QueueKey | FilterKey | RedirectKey | TableKey | ElementKey | RulesKey
+Spec = (
+    LinkSpec
+    | RootSpec
+    | ClassSpec
+    | LeafQueueSpec
+    | FilterSpec
+    | RedirectSpec
+    | TableSpec
+    | ElementSpec
+    | RulesSpec
+)

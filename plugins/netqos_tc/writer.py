@@ -16,7 +16,7 @@ from typing import Final, assert_never
 from netqos.backend import NftRunner, StateStore
 from netqos.errors import Rejected, Retryable
 from netqos.model.plan import ApplyResult, Operation
-from netqos_tc import classify, hooks, nfwire, numbers, root, wire
+from netqos_tc import classify, hooks, nfwire, numbers, podrules, root, wire
 from netqos_tc.changes import Edit
 from netqos_tc.jobs import INCOMPLETE, Job, Outcome, Transport, incomplete_trees, jobs_of, runs, waves
 from netqos_tc.kept import document_name
@@ -41,6 +41,8 @@ from netqos_tc.spec import (
     RedirectSpec,
     RootKey,
     RootSpec,
+    RulesKey,
+    RulesSpec,
     Spec,
     TableSpec,
 )
@@ -51,6 +53,9 @@ _DRAIN_STEP_S: Final = 0.005
 _ABSENT: Final = frozenset({errno.ENOENT, errno.ENODEV})
 _ELEMENTS: Final = 500
 """Elements in one transaction; a pod's move is two messages next to each other, never cut apart."""
+
+_CHAINS: Final = 100
+"""Workloads' chains in one transaction."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +94,8 @@ class Writer:
                     self._alone(outcome, jobs, self._give_back)
                 case Transport.ELEMENTS:
                     self._write_elements(outcome, jobs)
+                case Transport.RULES:
+                    self._write_rules(outcome, jobs)
                 case Transport.TAKE_AWAY:
                     await self._drain(jobs)
                     self._write_route(outcome, jobs)
@@ -219,6 +226,23 @@ class Writer:
             nft.run(classify.removal_text() + text)
         return None
 
+    def _write_rules(self, outcome: Outcome, jobs: Sequence[Job]) -> None:
+        """A batch of chains in one transaction; where it is refused, each by itself."""
+        ready = [job for job in jobs if not outcome.skips(job)]
+        for start in range(0, len(ready), _CHAINS):
+            some = ready[start : start + _CHAINS]
+            try:
+                self._tools.nft().run("".join(_rules_text(job.edit) for job in some))
+            except (Rejected, Retryable):
+                self._alone(outcome, some, self._write_chain)
+            else:
+                for job in some:
+                    outcome.add(job, None)
+
+    def _write_chain(self, edit: Edit) -> Refused | None:
+        self._tools.nft().run(_rules_text(edit))
+        return None
+
     def _write_elements(self, outcome: Outcome, jobs: Sequence[Job]) -> None:
         ready = [job for job in jobs if not outcome.skips(job)]
         for job in ready:
@@ -274,6 +298,12 @@ class Writer:
             else reader.our_class(key.ifindex, key.minor)
         )
         return found.counters.backlog_packets if found is not None else 0
+
+
+def _rules_text(edit: Edit) -> str:
+    assert isinstance(edit.key, RulesKey)
+    before, after = (one if isinstance(one, RulesSpec) else None for one in (edit.before, edit.after))
+    return podrules.change_text(edit.key, before, after)
 
 
 def is_net_class(job: Job) -> bool:
