@@ -86,8 +86,8 @@ class PodFacts:
 
     `namespace` is empty for a workload. `addresses` are plain IPs, v4 and v6, in the order given. `cgroup_id` is the
     inode of the cgroup v2 folder, None while it is not there. `inner_cgroups` are (path, id) of those below it, where
-    packets can be told apart by these alone (`netqos.host.cgrouptree`). `kubernetes_qos` None: neither the status nor the spec
-    told. The `direct_*` fields are what a workload says of itself outside of annotations.
+    packets can be told apart by these alone (`netqos.host.cgrouptree`). `kubernetes_qos` None: neither the status nor
+    the spec told. The `direct_*` fields are what a workload says of itself outside of annotations.
     """
 
     uid: PodUid
