@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from netqos.model.health import Finding, error
+from netqos.model.health import Finding, error, warning
 from netqos.runtime.inputs import HostFacts
 from netqos.runtime.parts import Parts
 from netqos.settings.values import Settings, Toggle
@@ -36,10 +36,11 @@ def decided(settings: Settings, *, in_cluster: bool) -> Settings:
     return replace(settings, kubernetes=replace(settings.kubernetes, enable=enable))
 
 
-def credentials_missing(settings: Settings) -> tuple[Finding, ...]:
-    """An error where this node follows Kubernetes and has nothing to log in with; no request is made.
+def credentials_missing(settings: Settings, *, in_cluster: bool) -> tuple[Finding, ...]:
+    """What is wrong where this node follows Kubernetes and has nothing to log in with; no request is made.
 
-    They may come later, so that a daemon that serves only says so and goes on.
+    A warning where the credentials are a pod's and this is none: the file may be meant for one. They may come later,
+    so that a daemon that serves only says so and goes on.
     """
     if settings.kubernetes.enable is not Toggle.ON:
         return ()
@@ -47,12 +48,13 @@ def credentials_missing(settings: Settings) -> tuple[Finding, ...]:
 
     kubeconfig = settings.kubernetes.kubeconfig
     problem = Connection(Path(kubeconfig) if kubeconfig is not None else None).what_is_missing()
-    hint = (
-        "correct kubernetes.kubeconfig"
-        if kubeconfig is not None
-        else "run in a pod, or set kubernetes.kubeconfig"
-    )
-    return (error("no-credentials", "kubernetes", problem, hint=hint),) if problem else ()
+    if not problem:
+        return ()
+    if kubeconfig is None and not in_cluster:
+        hint = "run it in a pod, or set kubernetes.kubeconfig"
+        return (warning("no-credentials", "kubernetes", problem, hint=hint),)
+    hint = "correct kubernetes.kubeconfig" if kubeconfig is not None else "mount the service account's token"
+    return (error("no-credentials", "kubernetes", problem, hint=hint),)
 
 
 def follow_kubernetes(parts: Parts, host: HostFacts, settings: Settings) -> KubeSources | None:

@@ -61,6 +61,8 @@ def test_a_right_file_whose_kubeconfig_is_none(main: Path, content: str | None) 
     code, told = check(main, f"kubernetes: {{enable: true, kubeconfig: {kubeconfig}}}\n")
     assert (code, len(told)) == (FAILED, 2)
     assert told[1].startswith(f"error: kubernetes: no usable credentials in {kubeconfig}: ")
+    code, told = check(main, "kubernetes: {enable: true}\n")
+    assert (code, told[1].split(": ")[:2]) == (DONE, ["warning", "kubernetes"]), "it may be meant for a pod"
     assert check(main, f"kubernetes: {{enable: false, kubeconfig: {kubeconfig}}}\n")[0] == DONE
 
 
@@ -99,7 +101,7 @@ def test_what_the_total_of_a_fallback_does_not_hold_is_a_doubt(
     main: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
-    monkeypatch.setattr(modes, "credentials_missing", lambda _settings: ())
+    monkeypatch.setattr(modes, "credentials_missing", lambda _settings, **_more: ())
     text = "node: {bandwidth: {tx: 1G}}\npolicy:\n  levels: {l1: {txMax: 2G}}\n"
     code, (right, doubt) = check(main, text)
     assert code == DONE

@@ -49,7 +49,7 @@ class Pace:
     After `trust_s` without the server the list is read as a whole: another history may have reached our version by
     then. Back-off: from `first_s` doubling to `lost_most_s` where nobody answers (which costs
     the server nothing), to `refused_most_s` where it refuses. `absent_s`: when to look again for a kind of object
-    that the server does not know.
+    that the server does not know, or up to a quarter later.
     """
 
     watch_s: float = 600.0
@@ -59,7 +59,7 @@ class Pace:
     first_s: float = 0.05
     lost_most_s: float = 1.0
     refused_most_s: float = 10.0
-    absent_s: float = 300.0
+    absent_s: float = 240.0
     first_page: int = 20
     largest_page: int = 500
     page_bytes: int = 1 << 20

@@ -257,7 +257,7 @@ def test_a_kind_that_the_server_does_not_know_is_none_of_it() -> None:
     case = Case(may_be_absent=True)
     assert case.core.failed(code(404), 3)
     assert case.core.state == SourceState(freshness=Freshness.FRESH, since_s=3, detail="absent (404)")
-    assert case.core.next(3) == Rest(seconds=300)
+    assert case.core.next(3) == Rest(seconds=240)
     assert isinstance(case.core.next(303), ListPage)
     assert not case.core.failed(code(404), 303)
     case.core.next(303)
