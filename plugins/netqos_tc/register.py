@@ -76,14 +76,13 @@ def item_in(name: str) -> int | None:
 
 
 def names_of(specs: Mapping[Key, Spec]) -> dict[str, int]:
-    """The minors of leaves by their names: a workload's by its elements, a rule's by what leads to it."""
-    found: dict[str, int] = {}
+    """The minors of leaves by their names: a workload's by its elements, a rule's by its workload's chain."""
+    found = {spec.owner: spec.minor for spec in specs.values() if isinstance(spec, ElementSpec)}
+    owners = {minor: owner for owner, minor in found.items()}
     for key, spec in specs.items():
-        if isinstance(spec, ElementSpec):
-            found[spec.owner] = spec.minor
-        elif isinstance(spec, RulesSpec) and isinstance(key, RulesKey):
+        if isinstance(spec, RulesSpec) and isinstance(key, RulesKey) and key.minor in owners:
             for item, minor in podrules.classes(spec):
-                found[rule_name(spec.owner, key.direction, item)] = minor
+                found[rule_name(owners[key.minor], key.direction, item)] = minor
     return found
 
 
@@ -96,16 +95,26 @@ class _Known:
         self._remembered = observed.remembered
         self._minors: dict[str, set[int]] = {}
         self.used = set[int]()
+        chains: list[tuple[RulesKey, RulesSpec]] = []
         for key, spec in observed.specs.items():
             if isinstance(spec, ClassSpec) and isinstance(key, ClassKey):
                 self._parents.setdefault(key.minor, set()).add(minor_of(spec.parent))
             elif isinstance(spec, ElementSpec):
                 self._add(spec.owner, spec.minor)
             elif isinstance(spec, RulesSpec) and isinstance(key, RulesKey):
-                self.used.add(key.minor)
-                for item, minor in podrules.classes(spec):
-                    self._add(rule_name(spec.owner, key.direction, item), minor)
+                chains.append((key, spec))
+        for chain, rules in chains:
+            self._add_rules(chain, rules)
         self.used |= {*self._parents, *self._owners}
+
+    def _add_rules(self, chain: RulesKey, rules: RulesSpec) -> None:
+        """A chain is that of the leaf in its name, whatever leads to it."""
+        self.used.add(chain.minor)
+        owners = [name for name in self._owners.get(chain.minor, ()) if " " not in name]
+        for item, minor in podrules.classes(rules):
+            self.used.add(minor)
+            for owner in owners:
+                self._add(rule_name(owner, chain.direction, item), minor)
 
     def _add(self, name: str, minor: int) -> None:
         self._owners.setdefault(minor, set()).add(name)

@@ -25,6 +25,7 @@ from netqos_tc.classify import CRITICAL_OWNER, owner_of
 from netqos_tc.layout import Facilities, lay_out
 from netqos_tc.observed import TcObserved
 from netqos_tc.options import Options
+from netqos_tc.register import names_of
 from netqos_tc.root import Root
 from netqos_tc.spec import (
     ClassKey,
@@ -38,6 +39,7 @@ from netqos_tc.spec import (
     LeafQueueSpec,
     QueueKey,
     RootKey,
+    RulesKey,
     Spec,
     TableKey,
 )
@@ -124,10 +126,9 @@ def test_what_somebody_removed_comes_back_and_leaves_keep_their_numbers(desired:
     model = kernel()
     bring(model, desired)
     before = dict(model.specs)
-    remembered = {one.owner: one.minor for one in before.values() if isinstance(one, ElementSpec)}
-    model.specs = {
-        key: spec for key, spec in before.items() if not isinstance(key, TableKey | ElementKey | FilterKey)
-    }
+    remembered = names_of(before)
+    lost = TableKey | ElementKey | RulesKey | FilterKey
+    model.specs = {key: spec for key, spec in before.items() if not isinstance(key, lost)}
     model.apply(plan(desired, model.observe(remembered=remembered)).operations)
     assert model.specs == before
 
