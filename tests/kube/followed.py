@@ -16,7 +16,7 @@ from netqos.runtime.kube import KubeSources
 from netqos.runtime.reconciler import World
 from netqos.runtime.store import Cell, Wake
 from netqos.settings.values import KubernetesSettings, Settings, Toggle
-from netqos.sources.kube.listwatch import Pace
+from netqos.sources.kube.asking import Pace
 
 
 class Followed:

@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from netqos.model.inputs import Freshness
-from netqos.sources.kube.listwatch import Pace
+from netqos.sources.kube.asking import Pace
 from netqos.sources.kube.nodes import BANDWIDTH_KEY as BANDWIDTH
 from netqos.testing.faultproxy import FaultProxy
 from netqos.testing.faultreplies import (

@@ -10,7 +10,7 @@ import yaml
 
 from netqos.model.inputs import KubernetesQos, Percent
 from netqos.model.levels import Level
-from netqos.sources.kube.listwatch import Pace
+from netqos.sources.kube.asking import Pace
 from netqos.sources.kube.podqos import qos_of_spec
 from tests.apiserver.client import ApiError
 from tests.apiserver.fixtures import CRD_FILE, StartServer

@@ -34,7 +34,7 @@ from netqos.runtime.kubememory import KubeMemory
 from netqos.runtime.reconciler import World
 from netqos.settings.values import Settings
 from netqos.sources.kube.answers import read_object
-from netqos.sources.kube.listwatch import Pace
+from netqos.sources.kube.asking import Pace
 from netqos.sources.kube.nearnames import ask_near
 
 LOOK_S = 0.5

@@ -14,9 +14,10 @@ from netqos.model.inputs import Freshness, PodFacts, SourceState
 from netqos.observe.logs import get_logger
 from netqos.runtime.kubefindings import KUBELET
 from netqos.settings.values import Settings, Toggle
+from netqos.sources.kube.asking import Pace
 from netqos.sources.kube.connection import Connection
 from netqos.sources.kube.kubelet import Kubelet
-from netqos.sources.kube.listwatch import ListWatch, Pace, Parse
+from netqos.sources.kube.listwatch import ListWatch, Parse
 from netqos.sources.kube.located import Locator
 from netqos.sources.kube.nodes import NodeNote, NodeSlo, parse_node, parse_slo
 from netqos.sources.kube.pods import KubePod, parse_pod

@@ -13,8 +13,9 @@ from typing import Generic, TypeVar
 from netqos.host.clock import Clock
 from netqos.model.inputs import SourceState
 from netqos.sources.kube.answers import Broken, garbled, read_event, read_page
+from netqos.sources.kube.asking import AskVersion, ListPage, OpenWatch, Rest
 from netqos.sources.kube.connection import Connection, Response
-from netqos.sources.kube.listwatch import AskVersion, ListPage, ListWatch, OpenWatch, Rest
+from netqos.sources.kube.listwatch import ListWatch
 
 T = TypeVar("T")
 

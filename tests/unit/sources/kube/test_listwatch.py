@@ -10,7 +10,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from netqos.model.inputs import Freshness, SourceState
 from netqos.sources.kube.answers import Failure, Kind, ListMeta, WatchEvent, read_event
-from netqos.sources.kube.listwatch import AskVersion, ListPage, ListWatch, OpenWatch, Pace, Rest
+from netqos.sources.kube.asking import AskVersion, ListPage, OpenWatch, Pace, Rest
+from netqos.sources.kube.listwatch import ListWatch
 
 LOST = Failure(kind=Kind.LOST, detail="refused")
 GARBLED = Failure(kind=Kind.GARBLED, detail="no JSON")
