@@ -52,6 +52,10 @@ _PROBES = {
         f"{_HTB} && tc filter add dev probe0 parent 1: protocol all bpf bytecode '1,6 0 0 4294967295,' flowid 1:1",
     ),
     "nft": ("NF_TABLES_INET", "nft add table inet probe"),
+    "nft-egress": (
+        "NETFILTER_EGRESS",
+        f"{_VETH} && nft 'table netdev x {{ chain c {{ type filter hook egress device probe0 priority 0; }}; }}'",
+    ),
     "nft-fib": (
         "NFT_FIB_INET",
         "nft 'table inet probe { chain c { type filter hook postrouting priority 0; fib saddr type local; }; }'",

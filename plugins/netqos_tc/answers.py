@@ -219,10 +219,16 @@ def read_link(message: Message) -> Link:
 
 def read_device_bytes(message: Message) -> tuple[int, int]:
     """The bytes that a device has received and sent."""
-    _packets, _sent_packets, received, sent = uapi.STATS64.unpack_from(
+    (received, _packets), (sent, _sent_packets) = read_device_traffic(message)
+    return received, sent
+
+
+def read_device_traffic(message: Message) -> tuple[tuple[int, int], tuple[int, int]]:
+    """The bytes and packets that a device has received, and those that it has sent."""
+    packets, sent_packets, received, sent = uapi.STATS64.unpack_from(
         attributes(message.body, 12)[uapi.LINK64]
     )
-    return received, sent
+    return (received, packets), (sent, sent_packets)
 
 
 def _wide(parts: Mapping[int, bytes], kind: int, narrow: int) -> int:

@@ -19,10 +19,11 @@ from netqos.model.desired import DesiredState
 from netqos.model.health import Finding, error
 from netqos.model.ids import IfName, PodUid
 from netqos.model.plan import ApplyResult, ObservedState, Plan
-from netqos_tc import changes, classify, describe, numbers, options
+from netqos_tc import changes, classify, describe, evidence, numbers, options
 from netqos_tc.answers import HtbClass, Link
 from netqos_tc.audit import Auditor, Fingerprint
 from netqos_tc.chooser import Chooser
+from netqos_tc.evidence import Evidence
 from netqos_tc.fast import Shaped, TcFastPath
 from netqos_tc.kept import KeptRoots
 from netqos_tc.layout import Facilities, lay_out
@@ -31,10 +32,12 @@ from netqos_tc.netclasses import NetClasses, NetClassesSeen
 from netqos_tc.netlink import Channel
 from netqos_tc.numbers import is_pod_minor
 from netqos_tc.observed import TcObserved
+from netqos_tc.paths import Way, Ways
 from netqos_tc.probe import probe
 from netqos_tc.reader import Inventory, Reader
 from netqos_tc.register import item_in, names_of, owner_in
 from netqos_tc.spec import RedirectKey, TableKey, TableSpec
+from netqos_tc.strays import Watch
 from netqos_tc.surroundings import Surroundings
 from netqos_tc.writer import Tools, Writer
 
@@ -51,13 +54,16 @@ class TcBackend:
         self._options = options.parse(context.options)
         self._facilities = Facilities()
         self._kernel: _Kernel | None = None
+        self._evidence: Evidence | None = None
         self._seen = TcObserved()
         self._links: Mapping[int, Link] = {}
         self._asked_for: frozenset[int] = frozenset()
+        self._is_shaping = False
         self._uplinks: tuple[int, ...] = ()
         self._steered: Mapping[int, Steered] = {}
         self._own_hooks: frozenset[int] = frozenset()
         self._uids: dict[str, PodUid] = {}
+        self._names: dict[str, str] = {}
         self._remembered: dict[str, int] = {}
         self._print: Fingerprint | None = None
         self._direct = DirectPackets()
@@ -113,7 +119,10 @@ class TcBackend:
             own_hooks=self._own_hooks,
             foreign_ifb=found.foreign_ifb,
             net_classes=None if self._net_classes is None else self._classes_seen.numbers,
-            findings=self._direct.findings(found.direct_packets, found.links, now_s),
+            findings=(
+                *self._direct.findings(found.direct_packets, found.links, now_s),
+                *(self._evidence.findings() if self._evidence is not None else ()),
+            ),
         )
         return self._seen
 
@@ -127,8 +136,10 @@ class TcBackend:
         layout = lay_out(desired, met, self._options, self._facilities)
         self._uplinks = tuple(one.index for one in desired.uplinks if one.index > 0)
         self._asked_for = frozenset((*self._uplinks, *layout.own_devices))
+        self._is_shaping = bool(layout.specs)
         self._steered = layout.steered
         self._uids = {classify.owner_of(pod.uid): pod.uid for pod in desired.pods}
+        self._names = {classify.owner_of(pod.uid): pod.name for pod in desired.pods}
         names = describe.Names(
             devices={
                 **{ifindex: one.name for ifindex, one in met.devices.items()},
@@ -153,6 +164,8 @@ class TcBackend:
         if not plan:
             return ApplyResult()
         kernel = self._open()
+        if self._evidence is not None and not self._is_shaping:
+            self._evidence.end()
         self._print = None
         tools = Tools(
             route=kernel.route,
@@ -179,6 +192,8 @@ class TcBackend:
         if last is None or last.ifindexes != devices:
             return False
         kernel = self._open()
+        if self._has_news():
+            return False
         if kernel.surroundings.is_changed(self._own_redirects()):
             return False
         new = kernel.auditor.refresh(last, devices)
@@ -213,13 +228,15 @@ class TcBackend:
     async def counters(self) -> Mapping[PodUid, tuple[LeafCounters, ...]]:
         """The counters of every workload's leaf, and of those of its rules, on each uplink."""
         names = {minor: name for name, minor in names_of(self._seen.specs).items() if is_pod_minor(minor)}
+        ways = Ways.of(self._seen, self._uplinks)
         found: dict[PodUid, tuple[LeafCounters, ...]] = {}
         for ifindex, link in self._links.items():
             for one in self._open().reader.classes(ifindex):
                 if one.minor in names:
                     owner, item = owner_in(names[one.minor]), item_in(names[one.minor])
                     uid = self._uids.get(owner, PodUid(owner))
-                    found[uid] = (*found.get(uid, ()), _leaf_counters(one, link.name, item))
+                    way = ways.way(one, link.name, owner, item)
+                    found[uid] = (*found.get(uid, ()), _leaf_counters(one, link.name, item, way))
         return found
 
     async def close(self) -> None:
@@ -228,6 +245,9 @@ class TcBackend:
 
     def shut(self) -> None:
         """`close` for callers outside of an event loop."""
+        if self._evidence is not None:
+            self._evidence.end()
+            self._evidence = None
         if self._kernel is not None:
             self._kernel.close()
             self._kernel = None
@@ -243,7 +263,18 @@ class TcBackend:
     def _open(self) -> _Kernel:
         if self._kernel is None:
             self._kernel = _Kernel.open()
+            watch = Watch(self._kernel.netfilter, self._nft)
+            self._evidence = Evidence(self._kernel.route, watch, self._context.monotonic)
         return self._kernel
+
+    def _has_news(self) -> bool:
+        """Whether the kernel's counters say something else against us than when they were looked at before."""
+        if self._evidence is None or not self._evidence.is_due:
+            return False
+        trees = {ifindex: link.name for ifindex, link in self._links.items()}
+        return self._evidence.look(
+            trees, self._uplinks, lambda: evidence.claimed_by(self._seen.elements, self._names)
+        )
 
     def _nft(self) -> NftRunner:
         """One libnftables context for the life of the backend."""
@@ -336,7 +367,7 @@ class _Kernel:
         self.chooser.close()
 
 
-def _leaf_counters(one: HtbClass, device: str, item: int | None) -> LeafCounters:
+def _leaf_counters(one: HtbClass, device: str, item: int | None, way: Way) -> LeafCounters:
     return LeafCounters(
         direction=numbers.kind_on(one.ifindex).direction,
         sent_bytes=one.counters.sent_bytes,
@@ -345,4 +376,6 @@ def _leaf_counters(one: HtbClass, device: str, item: int | None) -> LeafCounters
         backlog_bytes=one.counters.backlog_bytes,
         where=f"class {numbers.text(numbers.class_id(one.minor, one.ifindex))} on {device}",
         rule=item,
+        steps=way.steps,
+        claims=way.claims,
     )

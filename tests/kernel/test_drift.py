@@ -152,7 +152,7 @@ def _listed(rig: Rig) -> list[str]:
     classes = rig.node.run(["tc", "class", "show", "dev", rig.uplink]).stdout
     others = rig.node.run(["tc", "filter", "show", "dev", rig.uplink, "parent", "4e51:"]).stdout
     queues = rig.node.run(["tc", "qdisc", "show", "dev", rig.uplink]).stdout
-    table = rig.node.run(["nft", "-s", "list", "ruleset"]).stdout
+    table = rig.node.run(["nft", "-s", "list", "table", "inet", "netqos"]).stdout
     kept = [line for line in classes.splitlines() if not line.startswith("class htb 4e51:10 ")]
     lines = [re.sub(r"(bfifo|leaf) \w+:", r"\1", line) for line in (*kept, *queues.splitlines())]
     filters = [re.sub(r"fh \S+|key ht \S+", "", line) for line in others.splitlines()]

@@ -131,11 +131,11 @@ def test_a_second_start_writes_nothing(rig: Rig, daemon: Daemon) -> None:
     before = (classes(rig), table(rig), files(daemon))
     daemon.stop()
     assert (classes(rig), table(rig)) == before[:2]
-    generation = rig.node.run(["nft", "list", "ruleset"]).stdout
+    generation = rig.node.run(["nft", "list", "table", "inet", "netqos"]).stdout
     status = daemon.start()
     assert status["backends"]["tc"]["state"] == "ok"
     assert (classes(rig), table(rig), files(daemon)) == before
-    assert rig.node.run(["nft", "list", "ruleset"]).stdout == generation
+    assert rig.node.run(["nft", "list", "table", "inet", "netqos"]).stdout == generation
 
 
 def test_a_killed_daemon_leaves_everything_and_the_next_takes_it_over(rig: Rig, daemon: Daemon) -> None:

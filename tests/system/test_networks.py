@@ -28,6 +28,7 @@ from tests.system.networknode import (
     TOTAL_BPS,
     UNKNOWN,
     Case,
+    Document,
     Node,
     grown,
     promised,
@@ -145,10 +146,21 @@ def test_three_greedy_levels_get_their_guarantees(node: Node, direction: Directi
             if window.parts == pytest.approx(wanted.parts, rel=0.05) and window.total_bps == pytest.approx(
                 wanted.total_bps, rel=0.1
             ):
+                assert disagreements(node) == []
                 return
     finally:
         traffic.stop()
     pytest.fail(f"wanted {wanted}, met {met}")
+
+
+def disagreements(node: Node) -> list[Document]:
+    """What the kernel's counters say against the daemon."""
+    told: list[Document] = node.daemon.client.get("/v1/status")["backends"]["tc"]["findings"]
+    return [
+        one
+        for one in told
+        if one["code"] in {"claimed-unclassed", "unclassed-past-the-stack", "counters-disagree"}
+    ]
 
 
 def greedy(node: Node, traffic: Traffic, pod: str, direction: Direction) -> Flow:

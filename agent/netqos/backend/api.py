@@ -49,6 +49,8 @@ class LeafCounters:
     """Counters of one pod in one direction: bytes and packets sent, packets dropped, bytes waiting.
 
     `rule` is the place of the rule inside the pod (contract 1.3) whose packets are counted apart, None for the rest.
+    `where` names the object that counts. `steps` is the way of the pod's packets by it, `claims` what tells that they
+    are the pod's: both in words, as read from the kernel.
     """
 
     direction: Direction
@@ -58,6 +60,8 @@ class LeafCounters:
     backlog_bytes: int
     where: str = ""
     rule: int | None = None
+    steps: tuple[str, ...] = ()
+    claims: tuple[str, ...] = ()
 
 
 class FastPath(Protocol):

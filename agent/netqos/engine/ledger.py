@@ -95,15 +95,20 @@ def gap(before: Reading, after: Reading, *, is_whole: bool = True) -> Gap:
     )
 
 
-def step(account: Account, reading: Reading, *, is_whole: bool = True) -> Account:
-    """The account after one more reading; `told` is set while there is something to tell."""
+def step(
+    account: Account, reading: Reading, *, is_whole: bool = True, enough_bytes: int = ENOUGH_BYTES
+) -> Account:
+    """The account after one more reading; `told` is set while there is something to tell.
+
+    `enough_bytes` is what a window must have carried before it is judged.
+    """
     began = account.began
     if began is None or _is_anew(began, reading):
         return Account(began=reading)
     if account.told is not None and reading.at_s - account.told_s >= FORGET_S:
         account = replace(account, told=None)
     met = gap(began, reading, is_whole=is_whole)
-    if met.span_s < WINDOW_S or max(met.class_bytes, met.device_bytes) < ENOUGH_BYTES:
+    if met.span_s < WINDOW_S or max(met.class_bytes, met.device_bytes) < enough_bytes:
         return account
     return _judge(replace(account, began=reading), met, reading.at_s)
 

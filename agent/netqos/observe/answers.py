@@ -15,6 +15,7 @@ from netqos.model.traffic import Decision
 from netqos.observe import statuswire as wire
 from netqos.observe import wireparts as parts
 from netqos.observe.enforced import Enforcement, Verdict
+from netqos.observe.looks import Look
 from netqos.observe.moment import Moment
 from netqos.observe.recorder import REJECTIONS
 from netqos.observe.view import AgentView, BackendView, room_bps, source_age_s
@@ -156,8 +157,13 @@ def _loop(view: AgentView, moment: Moment) -> wire.LoopWire:
     )
 
 
-def explain(view: AgentView, pod: PodView, counters: Counters, moment: Moment) -> wire.ExplainWire:
-    """`GET /v1/explain/...`: a pod of the view's composition, from its inputs to what enforces it."""
+def explain(
+    view: AgentView, pod: PodView, counters: Counters, moment: Moment, *, before: Look | None = None
+) -> wire.ExplainWire:
+    """`GET /v1/explain/...`: a pod of the view's composition, from its inputs to what enforces it.
+
+    `before` is the last look at the pod's counters.
+    """
     enforcement = Enforcement(view)
     desired = _desired_pod(view, pod)
     override = next((one for one in view.overrides if one.uid == pod.uid), None)
@@ -175,6 +181,7 @@ def explain(view: AgentView, pod: PodView, counters: Counters, moment: Moment) -
         enforcement=_enforcement(pod, desired, enforcement),
         scope=wire.SCOPE,
         now=[_now(view, pod, one) for one in view.loop.decisions.values()],
+        paths=[parts.path(one, before, moment.monotonic_s) for one in counters.get(pod.uid, ()) if one.steps],
         findings=parts.findings(_all_findings(pod, enforcement)),
     )
 

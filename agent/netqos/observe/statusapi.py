@@ -19,6 +19,7 @@ from netqos.observe import statuswire as wire
 from netqos.observe import wireparts as parts
 from netqos.observe.enforced import Enforcement
 from netqos.observe.http import Endpoint, HttpError, Request, Response, Router
+from netqos.observe.looks import LastLooks, Look
 from netqos.observe.moment import Moment
 from netqos.observe.recorder import Recorder
 from netqos.observe.shared import Shared
@@ -46,6 +47,7 @@ class StatusApi:
         self._clock = clock
         self._plan_shared = Shared(agent.plan, clock)
         self._counters_shared = Shared(agent.all_counters, clock)
+        self._looks = LastLooks()
         self._streams = 0
 
     def router(self) -> Router:
@@ -106,7 +108,9 @@ class StatusApi:
         view = self._agent.view()
         # The newest composition may have changed the pod meanwhile, or lost it.
         pod = asked.pod_by_uid(view, found.uid)
-        return _json(answers.explain(view, pod, {pod.uid: counters}, Moment.now(self._clock)))
+        moment = Moment.now(self._clock)
+        before = self._looks.turn(pod.uid, Look(moment.monotonic_s, counters))
+        return _json(answers.explain(view, pod, {pod.uid: counters}, moment, before=before))
 
     async def _plan(self, _request: Request, _values: Values) -> Response:
         plans = await self._plan_shared.get()

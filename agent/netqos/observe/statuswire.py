@@ -231,6 +231,32 @@ class CounterWire:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MovedWire:
+    """How much a counter moved since the pod was last explained, `seconds` ago."""
+
+    seconds: float
+    sent_bytes: int
+    sent_packets: int
+    drops: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PathWire:
+    """The way of a pod's packets by one object that counts them, as read from the kernel.
+
+    `steps` go from where they come to where they go; `claims` are the elements that tell that they are the pod's.
+    `used` is false while the object has counted no packet. `moved` is null at the first look.
+    """
+
+    direction: Word
+    where: str
+    steps: list[str]
+    claims: list[str]
+    used: bool
+    moved: MovedWire | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PodWire:
     """One pod or workload. `counters` is null where they were not asked for."""
 
@@ -329,6 +355,7 @@ class ExplainWire:
     enforcement: list[EnforcementWire]
     scope: str
     now: list[LevelNowWire]
+    paths: list[PathWire]
     findings: list[FindingWire]
 
 

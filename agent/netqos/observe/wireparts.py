@@ -15,6 +15,7 @@ from netqos.model.rules import IpMatch, Match, Rule
 from netqos.model.traffic import Decision
 from netqos.observe import statuswire as wire
 from netqos.observe.enforced import Enforcement
+from netqos.observe.looks import Look
 from netqos.observe.moment import Moment
 from netqos.observe.view import AgentView
 
@@ -177,6 +178,28 @@ def _counters(read: LeafCounters) -> wire.CounterWire:
         drops=read.drops,
         backlog_bytes=read.backlog_bytes,
         where=read.where,
+    )
+
+
+def path(read: LeafCounters, before: Look | None, now_s: float) -> wire.PathWire:
+    """The way of a pod's packets by what counts them, and how much that moved since `before`."""
+    then = before.before(read) if before is not None else None
+    return wire.PathWire(
+        direction=word(read.direction),
+        where=read.where,
+        steps=list(read.steps),
+        claims=list(read.claims),
+        used=read.sent_packets > 0,
+        moved=_moved(read, then, now_s - before.at_s) if before is not None and then is not None else None,
+    )
+
+
+def _moved(now: LeafCounters, then: LeafCounters, seconds: float) -> wire.MovedWire:
+    return wire.MovedWire(
+        seconds=round(seconds, 3),
+        sent_bytes=now.sent_bytes - then.sent_bytes,
+        sent_packets=now.sent_packets - then.sent_packets,
+        drops=now.drops - then.drops,
     )
 
 

@@ -249,6 +249,10 @@ async def test_explain_tells_the_whole_chain() -> None:
     ]
     assert explained["override"] is None
     assert "not traffic between pods of this node" in explained["scope"]
+    assert [(one["direction"], one["claims"], one["used"], one["moved"]) for one in explained["paths"]] == [
+        ("egress", ["tx4 10.88.0.12"], True, None),
+        ("ingress", ["rx4 10.88.0.12"], False, None),
+    ]
 
 
 async def test_explain_shows_an_override_and_what_backends_say_of_the_pod() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 from netqos.cli.commands.common import DONE, Call, known_shape, show_findings
 from netqos.cli.commands.pods import full_name
 from netqos.cli.render import Column, Screen, Span
-from netqos.cli.units import rate, size, span
+from netqos.cli.units import count, rate, size, span
 
 Json = dict[str, Any]
 
@@ -95,6 +95,10 @@ def _tables(screen: Screen, answer: Json) -> None:
     if answer["pod"]["counters"]:
         _section(screen, "counters")
         screen.table(COUNTERS, [_counter(one) for one in answer["pod"]["counters"]], indent=2)
+    if answer["paths"]:
+        _section(screen, "path on this node")
+        for one in answer["paths"]:
+            _show_path(screen, one)
 
 
 def _section(screen: Screen, head: str) -> None:
@@ -140,6 +144,25 @@ def _counter(one: Json) -> list[Span | str]:
         size(one["backlog_bytes"]),
         one["where"],
     ]
+
+
+def _show_path(screen: Screen, path: Json) -> None:
+    """The steps, what knows the packets, and whether any went this way."""
+    screen.prose(f"  {path['direction']:<8} ", " -> ".join(path["steps"]), hang=13)
+    known = f"known by {', '.join(path['claims'])}; " if path["claims"] else "nothing leads here; "
+    screen.prose(" " * 11, Span(known, "dim"), _use(path), hang=13)
+
+
+def _use(path: Json) -> Span:
+    moved = path["moved"]
+    if not path["used"]:
+        return Span("no packet yet", "warn")
+    if moved is None:
+        return Span("used", "good")
+    drops = f", {count(moved['drops'], 'packet')} dropped" if moved["drops"] else ""
+    what = f"{size(moved['sent_bytes'])} in {count(moved['sent_packets'], 'packet')}{drops}"
+    style = "good" if moved["sent_packets"] else "dim"
+    return Span(f"{what} since the last look {span(moved['seconds'])} ago", style)
 
 
 def _rule(one: Json) -> list[Span | str]:
