@@ -97,7 +97,7 @@ class TcBackend:
     async def observe(self) -> TcObserved:
         """Read back everything of ours, exactly, and the roots that are not ours."""
         kernel = self._open()
-        kernel.reader.forget_hooks(kernel.surroundings.look(self._own_redirects()))
+        kernel.reader.hooks.forget(kernel.surroundings.look(self._own_redirects()))
         found, self._print = self._read(kernel)
         if self._net_classes is not None:
             self._classes_seen = self._net_classes.look()
@@ -179,7 +179,7 @@ class TcBackend:
             program=kernel.chooser.descriptor,
         )
         self._own_hooks |= changes.own_hooks(plan.operations)
-        kernel.reader.forget_hooks(changes.led_devices(plan.operations))
+        kernel.reader.hooks.forget(changes.led_devices(plan.operations))
         result = await Writer(tools).apply(plan.operations)
         if result.ok:
             self._print = kernel.auditor.take(self._devices())

@@ -5,9 +5,11 @@ from __future__ import annotations
 import errno
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from netqos_tc import answers, classify, hooks, nfwire, numbers, podrules, register, uapi, wire
 from netqos_tc.answers import HtbClass, Link, Qdisc
+from netqos_tc.hookreader import HookReader
 from netqos_tc.netlink import Channel, RequestRefused
 from netqos_tc.netmsg import Message, Request
 from netqos_tc.places import Hook
@@ -74,7 +76,7 @@ class Reader:
         """Both channels stay the caller's."""
         self._route = route
         self._netfilter = netfilter
-        self._hooks: dict[int, tuple[Hook, RedirectSpec | None]] = {}
+        self.hooks: Final = HookReader(route)
 
     def inventory(self) -> Inventory:
         """Everything of ours, and the roots that are not ours."""
@@ -85,17 +87,12 @@ class Reader:
         for root in qdiscs:
             if is_our_root(root) and (root.ifindex != numbers.IFB_INDEX or found.foreign_ifb is None):
                 self._add_tree(found, root, qdiscs)
-        self._add_hooks(found, qdiscs)
+        for ifindex, (hook, redirect) in self.hooks.read(qdiscs).items():
+            found.hooks[ifindex] = hook
+            if redirect is not None:
+                found.specs[RedirectKey(ifindex)] = redirect
         self._add_table(found)
         return found
-
-    def forget_hooks(self, changed: Iterable[int] | None = None) -> None:
-        """Read the hooks of these devices anew in the next inventory, and of all for None.
-
-        What is at the others is as it was read last: the kernel tells of every change (`netqos_tc.surroundings`).
-        """
-        for ifindex in list(self._hooks) if changed is None else changed:
-            self._hooks.pop(ifindex, None)
 
     def root_of(self, ifindex: int) -> Root | None:
         """The root of one device that is not ours, as `inventory` gives it."""
@@ -155,22 +152,6 @@ class Reader:
         link = self.link(numbers.IFB_INDEX)
         return hooks.read_own_link(link) if link is not None else None
 
-    def has_hook(self, ifindex: int) -> bool:
-        """Whether a device has a hook for filters (clsact)."""
-        try:
-            found = self._route.find(wire.get_qdisc_at(ifindex, uapi.CLSACT))
-        except RequestRefused:
-            return False
-        return found is not None and answers.read_qdisc(found).kind == "clsact"
-
-    def is_hook_ours_alone(self, ifindex: int) -> bool:
-        """Whether nothing is at a device's hook but what has our preference."""
-        try:
-            others = hooks.preferences(self._route.dump(hooks.dump_filters(ifindex)))
-            return not others and not self._route.dump(hooks.dump_ingress_filters(ifindex))
-        except RequestRefused:
-            return False
-
     def link(self, ifindex: int) -> Link | None:
         """A device, None when it has gone."""
         try:
@@ -196,30 +177,6 @@ class Reader:
         except RequestRefused:
             return
         found.foreign_ifb = f"there is a device {link.name} (index {link.ifindex})"
-
-    def _add_hooks(self, found: Inventory, qdiscs: Iterable[Qdisc]) -> None:
-        """What is at the egress hook of each device that has one."""
-        before, self._hooks = self._hooks, {}
-        for one in qdiscs:
-            if one.parent == uapi.CLSACT:
-                met = before.get(one.ifindex) or self._read_hook(one)
-                self._hooks[one.ifindex] = met
-                found.hooks[one.ifindex], redirect = met
-                if redirect is not None:
-                    found.specs[RedirectKey(one.ifindex)] = redirect
-
-    def _read_hook(self, qdisc: Qdisc) -> tuple[Hook, RedirectSpec | None]:
-        if qdisc.kind != "clsact":
-            return Hook(has_ingress=True), None
-        messages = self._egress_filters(qdisc.ifindex)
-        hook = Hook(has_clsact=True, preferences=hooks.preferences(messages))
-        return hook, hooks.read_redirect(messages)
-
-    def _egress_filters(self, ifindex: int) -> list[Message]:
-        try:
-            return self._route.dump(hooks.dump_filters(ifindex))
-        except RequestRefused:
-            return []
 
     def _add_tree(self, found: Inventory, root: Qdisc, qdiscs: Iterable[Qdisc]) -> None:
         ifindex = root.ifindex

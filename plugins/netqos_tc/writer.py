@@ -180,10 +180,10 @@ class Writer:
         reader = self._tools.reader
         if not isinstance(after, RedirectSpec):
             owns = isinstance(before, RedirectSpec) and before.owns_hook
-            is_last = owns and reader.is_hook_ours_alone(ifindex)
+            is_last = owns and reader.hooks.is_ours_alone(ifindex)
             return [hooks.delete_hook(ifindex) if is_last else hooks.delete_redirect(ifindex)]
         requests = [] if before is None else [hooks.delete_redirect(ifindex)]
-        if after.owns_hook and not reader.has_hook(ifindex):
+        if after.owns_hook and not reader.hooks.has_hook(ifindex):
             requests.append(hooks.make_hook(ifindex))
         program = self._tools.program() if after.is_choosy else -1
         return [*requests, *hooks.make_redirect(ifindex, after, program)]
