@@ -27,7 +27,7 @@ MARK: Final = "netqos"
 
 _COOKIES: Final = {False: b"netqos", True: b"netqos+hook"}
 _INDICES: Final = {False: 0x4E520001, True: 0x4E520002}
-_PROGRAM: Final = "netqos 1"
+_PROGRAM: Final = "netqos 2"
 """The program's name, with the version of what it chooses."""
 
 _ANYTHING: Final = (U32Match(value=0, mask=0, offset=0),)

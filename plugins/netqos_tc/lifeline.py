@@ -33,8 +33,9 @@ NODES_CLASSES: Final = frozenset({numbers.TOTAL, numbers.L0, *NODES_LEAVES})
 def is_vital(key: Key, before: Spec | None, after: Spec | None) -> bool:
     """Whether an object, as it was met, may keep packets from the node, or the node's own packets from leaving.
 
-    A redirect to a device that is gone or down drops all that workloads receive, the node's probes of them too.
-    One that is missing never does: its packets find the default class, which is the unknown leaf. A root that is
+    A redirect to a device that is gone or down drops all that workloads receive, the node's probes of them too, and so
+    does one to an IFB without its tree: making that is vital, with all on it. A redirect that is missing never drops,
+    nor a class of the uplink: its packets find the default class, which is the unknown leaf. A root that is
     made anew as it was met is that of a tree which cannot be mended (`debt`).
     """
     match key, before, after:
@@ -46,7 +47,9 @@ def is_vital(key: Key, before: Spec | None, after: Spec | None) -> bool:
             return any(map(podrules.is_foreign, met.comments))
         case FilterKey(), FilterSpec() as met, _:
             return after is not None or strangers.is_strange(key, met)
-        case LinkKey() | RedirectKey(), _, _:
+        case LinkKey(), _, _:
+            return after is not None
+        case RedirectKey(), _, _:
             return None not in (before, after)
         case ClassKey(minor=minor), _, _:
             return None not in (before, after) and minor in NODES_CLASSES

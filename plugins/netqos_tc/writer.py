@@ -103,7 +103,20 @@ class Writer:
                     self._write_route(outcome, jobs)
                 case _:
                     assert_never(transport)
+        self._open_dead_ends(operations, outcome)
         return ApplyResult(applied=outcome.applied, failures=tuple(outcome.failures))
+
+    def _open_dead_ends(self, operations: Sequence[Operation], outcome: Outcome) -> None:
+        """Remove each redirect that leads nowhere and could not be led anew: all would be dropped there."""
+        edits = [job.edit for job in jobs_of(operations) if job.edit.key in outcome.failed]
+        dead = [
+            edit.key.ifindex
+            for edit in edits
+            if isinstance(edit.key, RedirectKey)
+            and isinstance(edit.before, RedirectSpec)
+            and edit.before.target == 0
+        ]
+        self._tools.route.write([hooks.delete_redirect(ifindex) for ifindex in dead])
 
     def _alone(self, outcome: Outcome, jobs: Sequence[Job], write: Callable[[Edit], Refused | None]) -> None:
         for job in jobs:

@@ -11,6 +11,8 @@ import pytest
 from netqos.model.levels import Level
 from netqos.testing.daemon import Daemon, workload
 from netqos.testing.netns import Rig
+from netqos.testing.probes import start_echo
+from netqos_tc.numbers import IFB_NAME as IFB
 
 pytestmark = pytest.mark.kernel("htb", "nft", "u32", "nft-fib", "nft-socket")
 
@@ -113,6 +115,24 @@ def test_a_verdict_in_our_table_never_stays_however_often_somebody_puts_it_there
     rig.node.run(["nft", "flush chain inet netqos output"])
     time.sleep(1)
     assert not is_whole()
+
+
+@pytest.mark.kernel("ifb", "clsact")
+def test_the_ifb_is_back_whatever_befalls_it_and_however_often(rig: Rig, daemon: Daemon) -> None:
+    """What leads to it drops everything meanwhile, where no program can tell that it is gone."""
+    pod = rig.pod("web")
+
+    def leads_to_a_tree() -> bool:
+        device = rig.node.run(["ip", "-o", "link", "show", IFB], check=False).stdout
+        tree = rig.node.run(["tc", "class", "show", "dev", IFB], check=False).stdout
+        return ",UP" in device and "4e52:1 " in tree and IFB in tc(rig, f"filter show dev {pod.link} egress")
+
+    assert eventually(leads_to_a_tree)
+    for command in ("del", "del", "set down", "del", "del"):
+        verb, *words = command.split()
+        rig.node.run(["ip", "link", verb, IFB, *words])
+        assert eventually(leads_to_a_tree, 2), command
+    assert not start_echo(rig.wire, pod.address, count=10).result().lost_at_s
 
 
 def test_the_earlier_root_survives_generations_of_daemons_and_a_lost_state_folder(rig: Rig) -> None:

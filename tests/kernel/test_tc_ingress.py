@@ -23,6 +23,7 @@ from netqos.testing.exchange import transfer
 from netqos.testing.harness import converge
 from netqos.testing.networks import NETWORKS
 from netqos.testing.paths import between
+from netqos.testing.probes import start_echo
 from netqos.testing.states import M
 from netqos.testing.traffic import Datagrams, Traffic
 from netqos_tc import chooser, numbers
@@ -146,6 +147,44 @@ async def test_where_a_program_may_choose_what_stays_in_the_node_is_spared_the_d
         found = Counter(node.packets(RX)) - before
         assert 200 <= found[web] < 230
         assert found[LOCAL] == 0
+
+
+@pytest.mark.kernel("cls-bpf")
+async def test_without_the_ifb_packets_pass_where_the_program_can_tell() -> None:
+    """Nobody repairs anything meanwhile; the size of a packet says nothing of whether the IFB is there."""
+    with shaped_node("web") as node:
+        await choosing(node)
+        await node.bring(desired(node, pod(node, "web", Level.L0)))
+        before = node.packets(RX)[LOCAL] if LOCAL in node.packets(RX) else 0
+        web = node.rig.pod("web").address
+        for harm in (["ip", "link", "set", numbers.IFB_NAME, "mtu", "1000"], []):
+            if harm:
+                node.rig.node.run(harm)
+            assert not start_echo(node.rig.wire, web, count=20, interval_s=0.002).result().lost_at_s
+        assert node.packets(RX)[await node.minor("web")] >= 40
+        assert node.packets(RX).get(LOCAL, 0) == before
+        node.rig.node.run(["ip", "link", "del", numbers.IFB_NAME])
+        assert not start_echo(node.rig.wire, web, count=20, interval_s=0.002).result().lost_at_s
+        await node.repair()
+        assert not start_echo(node.rig.wire, web, count=20, interval_s=0.002).result().lost_at_s
+        assert node.packets(RX)[await node.minor("web")] >= 20
+
+
+async def test_a_redirect_that_leads_nowhere_goes_where_the_ifb_cannot_be_made() -> None:
+    with shaped_node("web") as node:
+        wanted = desired(node, pod(node, "web", Level.L0))
+        await node.bring(wanted)
+        node.rig.node.run(["ip", "link", "del", numbers.IFB_NAME])
+        plan = node.backend.plan(wanted, await node.backend.observe())
+        node.rig.node.run(["ip", "link", "add", numbers.IFB_NAME, "type", "veth", "peer", "name", "other"])
+        result = await node.backend.apply(plan)
+        assert {"EEXIST"} < {one.code for one in result.failures}
+        assert "mirred" not in node.tc("filter", "show", "dev", node.rig.pod("web").link, "egress")
+        node.rig.node.run(["ip", "link", "del", numbers.IFB_NAME])
+        await node.repair()
+        await node.repair()
+        assert "mirred" in node.tc("filter", "show", "dev", node.rig.pod("web").link, "egress")
+        assert await node.backend.is_untouched()
 
 
 @pytest.mark.kernel("cls-bpf")

@@ -15,6 +15,8 @@ from netqos_tc.spec import (
     FilterKey,
     FilterSpec,
     LeafQueueSpec,
+    LinkKey,
+    LinkSpec,
     QueueKey,
     RootKey,
     RootSpec,
@@ -73,6 +75,13 @@ def test_a_class_that_the_nodes_packets_need_is_unless_it_is_missing(minor: int)
 def test_the_class_of_a_pod_is_not() -> None:
     assert not is_vital(ClassKey(7, POD), replace(CLASS, ceil=1), CLASS)
     assert not is_vital(QueueKey(7, POD), replace(QUEUE, kind="netem"), QUEUE)
+
+
+def test_an_ifb_that_is_missing_is_since_what_leads_to_it_drops_everything() -> None:
+    key = LinkKey(numbers.IFB_INDEX)
+    assert is_vital(key, None, LinkSpec())
+    assert is_vital(key, LinkSpec(is_up=False), LinkSpec())
+    assert not is_vital(key, LinkSpec(), None)
 
 
 def test_a_filter_that_leads_packets_astray_is() -> None:
