@@ -174,9 +174,7 @@ def explain(
             "egress": parts.choices(pod.limits.tx.choices),
             "ingress": parts.choices(pod.limits.rx.choices),
         },
-        rules=[
-            parts.rule(one, way) for way in Direction if desired is not None for one in desired.rules[way]
-        ],
+        rules=parts.rules(pod, desired, enforcement) if desired is not None else [],
         override=parts.override(override, view, moment) if override is not None else None,
         enforcement=_enforcement(pod, desired, enforcement),
         scope=wire.SCOPE,

@@ -220,7 +220,10 @@ class LimitWire:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CounterWire:
-    """The kernel's counters of a pod in one direction; `where` names the object that counts."""
+    """The kernel's counters of a pod in one direction; `where` names the object that counts.
+
+    `rule` is the number of the rule whose packets are counted apart, null for all others.
+    """
 
     direction: Way
     sent_bytes: int
@@ -228,6 +231,7 @@ class CounterWire:
     drops: int
     backlog_bytes: int
     where: str
+    rule: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -293,14 +297,19 @@ class ChoiceWire:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleWire:
-    """A rule inside the pod; null actions are not asked for."""
+    """A rule inside the pod, by its place among those of its direction; null actions are not asked for.
 
+    `not_enforced` says which of its actions nobody enforces now, and why: empty where all are.
+    """
+
+    number: int
     direction: Word
     matches: list[str]
     level: LevelName | None
     dscp: int | None
     minimum_bps: int | None
     maximum_bps: int | None
+    not_enforced: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,15 +6,16 @@ from collections.abc import Iterable, Mapping
 
 from netqos.backend import LeafCounters
 from netqos.model.composed import Choice, PodView
+from netqos.model.desired import DesiredPod
 from netqos.model.health import Finding
 from netqos.model.ids import PodUid
 from netqos.model.inputs import Override
 from netqos.model.levels import Direction, Level, PerLevel
 from netqos.model.plan import ApplyResult, Plan
-from netqos.model.rules import IpMatch, Match, Rule
+from netqos.model.rules import IpMatch, Match, Rule, level_of
 from netqos.model.traffic import Decision
 from netqos.observe import statuswire as wire
-from netqos.observe.enforced import Enforcement
+from netqos.observe.enforced import Enforcement, Verdict
 from netqos.observe.looks import Look
 from netqos.observe.moment import Moment
 from netqos.observe.view import AgentView
@@ -151,15 +152,39 @@ def choices(considered: Iterable[Choice]) -> list[wire.ChoiceWire]:
     ]
 
 
-def rule(asked: Rule, direction: Direction) -> wire.RuleWire:
-    """A rule inside a pod."""
+def rules(shown: PodView, desired: DesiredPod, enforcement: Enforcement) -> list[wire.RuleWire]:
+    """The rules inside a pod, egress first."""
+    return [
+        _rule(
+            number,
+            asked,
+            direction,
+            _not_enforced(asked, desired, direction, enforcement.rules(shown, direction)),
+        )
+        for direction in Direction
+        for number, asked in enumerate(desired.rules[direction])
+    ]
+
+
+def _not_enforced(asked: Rule, desired: DesiredPod, direction: Direction, verdict: Verdict) -> str:
+    """What stands against a rule: nobody enforces any, or its level would let the pod out of its limit."""
+    if not verdict.by:
+        return verdict.obstacle
+    own = level_of(asked, desired.level, desired.limits_bps[direction])
+    is_left_out = asked.level is not None and asked.level is not own
+    return "its level: the pod has a limit, which no rule may leave" if is_left_out else ""
+
+
+def _rule(number: int, asked: Rule, direction: Direction, not_enforced: str) -> wire.RuleWire:
     return wire.RuleWire(
+        number=number,
         direction=word(direction),
         matches=[_match(one) for one in asked.matches],
         level=level_name(asked.level) if asked.level is not None else None,
         dscp=asked.dscp,
         minimum_bps=asked.minimum_bps,
         maximum_bps=asked.maximum_bps,
+        not_enforced=not_enforced,
     )
 
 
@@ -178,6 +203,7 @@ def _counters(read: LeafCounters) -> wire.CounterWire:
         drops=read.drops,
         backlog_bytes=read.backlog_bytes,
         where=read.where,
+        rule=read.rule,
     )
 
 

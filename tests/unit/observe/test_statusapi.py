@@ -205,12 +205,14 @@ async def test_explain_tells_the_whole_chain() -> None:
     }
     assert explained["rules"] == [
         {
+            "number": 0,
             "direction": "egress",
             "matches": ["ip 10.0.0.0/8", "tcp port =80"],
             "level": "L1",
             "dscp": 46,
             "minimum_bps": 1 * M,
             "maximum_bps": 5 * M,
+            "not_enforced": "no backend in use enforces rules inside a pod; the pods file passes them on",
         }
     ]
     assert [

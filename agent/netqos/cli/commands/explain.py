@@ -36,6 +36,7 @@ NOW = (
 )
 COUNTERS = (
     Column(head="direction"),
+    Column(head="rule", right=True),
     Column(head="sent", right=True),
     Column(head="packets", right=True),
     Column(head="dropped", right=True),
@@ -44,11 +45,13 @@ COUNTERS = (
 )
 RULES = (
     Column(head="direction"),
+    Column(head="rule", right=True),
     Column(head="matches", flexible=True),
     Column(head="level"),
     Column(head="dscp", right=True),
     Column(head="minimum", right=True),
     Column(head="maximum", right=True),
+    Column(head="not enforced", flexible=True, wraps=True),
 )
 
 
@@ -138,6 +141,7 @@ def _now(one: Json) -> list[Span | str]:
 def _counter(one: Json) -> list[Span | str]:
     return [
         WAYS[one["direction"]],
+        "-" if one["rule"] is None else str(one["rule"]),
         size(one["sent_bytes"]),
         str(one["sent_packets"]),
         Span(str(one["drops"]), "warn" if one["drops"] else ""),
@@ -169,9 +173,11 @@ def _rule(one: Json) -> list[Span | str]:
     dscp = "-" if one["dscp"] is None else str(one["dscp"])
     return [
         one["direction"],
+        str(one["number"]),
         " and ".join(one["matches"]) or "everything",
         one["level"] or "-",
         dscp,
         rate(one["minimum_bps"]),
         rate(one["maximum_bps"]),
+        Span(one["not_enforced"], "warn"),
     ]
