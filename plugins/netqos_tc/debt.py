@@ -11,11 +11,12 @@ from __future__ import annotations
 from typing import Final
 
 from netqos_tc import numbers
+from netqos_tc.lifeline import NODES_LEAVES
 from netqos_tc.params import gso_bytes
 from netqos_tc.spec import ClassKey, ClassSpec, Key, Spec
 
 _PACKET: Final = gso_bytes(1500)
-_SHARED: Final = frozenset({*numbers.INNER, numbers.CONTROL, numbers.CRITICAL, numbers.HOST, numbers.UNKNOWN})
+_SHARED: Final = frozenset({*numbers.INNER, *NODES_LEAVES})
 """The classes through which more than one workload, or the node itself, sends."""
 
 

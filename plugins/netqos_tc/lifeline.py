@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from netqos.model.levels import Level
 from netqos_tc import numbers, podrules, strangers
 from netqos_tc.spec import (
     ClassKey,
@@ -16,8 +17,10 @@ from netqos_tc.spec import (
     FilterSpec,
     Key,
     LinkKey,
+    LinkSpec,
     QueueKey,
     RedirectKey,
+    RedirectSpec,
     RootKey,
     RootSpec,
     RulesKey,
@@ -26,8 +29,12 @@ from netqos_tc.spec import (
     TableSpec,
 )
 
-NODES_LEAVES: Final = frozenset({numbers.CONTROL, numbers.CRITICAL, numbers.HOST})
-NODES_CLASSES: Final = frozenset({numbers.TOTAL, numbers.L0, *NODES_LEAVES})
+NODES_LEAVES: Final = frozenset(
+    {numbers.CONTROL, numbers.CRITICAL, numbers.HOST, numbers.UNKNOWN, numbers.LOCAL}
+)
+"""Of the host and its probes of workloads (`LOCAL`), and where its packets run when something else is missing."""
+
+NODES_CLASSES: Final = frozenset({numbers.TOTAL, numbers.L0, numbers.LEVELS[Level.L1], *NODES_LEAVES})
 
 
 def is_vital(key: Key, before: Spec | None, after: Spec | None) -> bool:
@@ -47,10 +54,8 @@ def is_vital(key: Key, before: Spec | None, after: Spec | None) -> bool:
             return any(map(podrules.is_foreign, met.comments))
         case FilterKey(), FilterSpec() as met, _:
             return after is not None or strangers.is_strange(key, met)
-        case LinkKey(), _, _:
-            return after is not None
-        case RedirectKey(), _, _:
-            return None not in (before, after)
+        case (LinkKey(), _, LinkSpec()) | (RedirectKey(), RedirectSpec(), RedirectSpec()):
+            return True
         case ClassKey(minor=minor), _, _:
             return None not in (before, after) and minor in NODES_CLASSES
         case QueueKey(minor=minor), _, _:

@@ -120,6 +120,9 @@ RX_HARMS = {
         ("class 4e52:10 on {ifb}",),
     ),
     "local leaf deleted": Harm("tc class del dev {ifb} classid 4e52:e", (".*4e52:e on {ifb}",)),
+    "local leaf strangled": Harm(
+        "tc class change dev {ifb} parent 4e52: classid 4e52:e htb rate 8bit", _IFB[1:3]
+    ),
     "ingress limit changed": Harm(
         "tc class change dev {ifb} parent 4e52:10 classid 4e52:{leaf} htb rate 5mbit ceil 5mbit", _RX_LEAF
     ),

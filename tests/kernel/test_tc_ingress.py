@@ -155,7 +155,7 @@ async def test_without_the_ifb_packets_pass_where_the_program_can_tell() -> None
     with shaped_node("web") as node:
         await choosing(node)
         await node.bring(desired(node, pod(node, "web", Level.L0)))
-        before = node.packets(RX)[LOCAL] if LOCAL in node.packets(RX) else 0
+        before = node.packets(RX).get(LOCAL, 0)
         web = node.rig.pod("web").address
         for harm in (["ip", "link", "set", numbers.IFB_NAME, "mtu", "1000"], []):
             if harm:

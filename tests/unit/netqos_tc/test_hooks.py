@@ -42,7 +42,7 @@ def test_a_redirect_of_what_a_program_chooses_reads_back(owns_hook: bool) -> Non
     spec = RedirectSpec(target=numbers.IFB_INDEX, owns_hook=owns_hook, is_choosy=True)
     made, _action = hooks.make_redirect(DEVICE, spec, 7)
     assert hooks.read_redirect([answer(made)]) == spec
-    older = answer(made)._replace(body=answer(made).body.replace(b"netqos 1", b"netqos 0"))
+    older = answer(made)._replace(body=answer(made).body.replace(b"netqos 2", b"netqos 0"))
     assert hooks.read_redirect([older]) == RedirectSpec(target=-1, owns_hook=False)
 
 

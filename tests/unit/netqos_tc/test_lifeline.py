@@ -61,9 +61,7 @@ def test_a_table_that_only_lacks_something_is_not(met: TableSpec) -> None:
     assert not is_vital(TableKey(), met, TABLE)
 
 
-@pytest.mark.parametrize(
-    "minor", [numbers.TOTAL, numbers.L0, numbers.HOST, numbers.CRITICAL, numbers.CONTROL]
-)
+@pytest.mark.parametrize("minor", [numbers.TOTAL, numbers.L0, 0x11, *numbers.FIXED - numbers.INNER])
 def test_a_class_that_the_nodes_packets_need_is_unless_it_is_missing(minor: int) -> None:
     key = ClassKey(7, minor)
     assert is_vital(key, replace(CLASS, ceil=1), CLASS)
