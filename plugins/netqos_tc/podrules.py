@@ -26,6 +26,7 @@ from netqos_tc.nfwire import RULES_MAP, TABLE
 from netqos_tc.spec import ChainSpec, RulesKey, RuleSpec, RulesSpec
 
 _CHAIN: Final = re.compile(r"r([0-9a-f]{1,4})(tx|rx)")
+_PLAIN: Final = re.compile(r"[A-Za-z0-9:._/-]+")
 _COMMENT: Final = re.compile(r"netqos 1 (\d{1,2}) ([0-9a-f]{1,4}) [0-9a-f]{16}")
 _MOST_RULES: Final = 8
 """As many nft rules of single values are made of one item; above that, of sets. The kernel looks through all sets of a
@@ -120,7 +121,7 @@ def rules_spec(
             digest = hashlib.sha256(text.encode()).hexdigest()[:16]
             comments.append(f"netqos 1 {number} {minor:x} {digest}")
             texts.append(text)
-    return RulesSpec(owner=owner, comments=tuple(comments), texts=tuple(texts))
+    return RulesSpec(owner=_plain(owner), comments=tuple(comments), texts=tuple(texts))
 
 
 def change_text(key: RulesKey, before: RulesSpec | None, after: RulesSpec | None) -> str:
@@ -141,6 +142,11 @@ def change_text(key: RulesKey, before: RulesSpec | None, after: RulesSpec | None
         lead = f'{target} comment "{after.owner}" : jump {chain}'
         lines.append(f"add element inet {TABLE} {RULES_MAP} {{ {lead} }}")
     return "\n".join([*lines, ""])
+
+
+def _plain(owner: str) -> str:
+    """An owner as a word that commands may hold: names of others are not to be read as commands."""
+    return owner if _PLAIN.fullmatch(owner) else "sha256:" + hashlib.sha256(owner.encode()).hexdigest()
 
 
 @lru_cache(maxsize=8192)

@@ -13,15 +13,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from netqos.model.desired import DesiredPod, DesiredState
 from netqos.model.health import Finding, warning
 from netqos.model.levels import Direction, Level, PerDirection
+from netqos.model.quantities import format_bandwidth
 from netqos.model.rules import Rule, level_of
 from netqos_tc import numbers, podrules
 from netqos_tc.classify import owner_of
 from netqos_tc.register import Register, group_name, rule_name
 from netqos_tc.spec import Key, RulesKey, RulesSpec, Spec
+
+_LEAST_PART_BPS: Final = 1_000
+"""What each leaf under a limit has at least; above `params.smallest_leaf_bps` of a frame of 9000 bytes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,6 +158,14 @@ def findings(desired: DesiredState, shaped: Mapping[Direction, bool]) -> Iterato
 
 
 def _escapes(pod: DesiredPod, way: Direction) -> Iterator[Finding]:
+    if _is_too_small(pod, way):
+        yield warning(
+            f"not-enforced-rules-{way.pod_word}",
+            f"pod {pod.name}",
+            f"not enforced: minima and maxima of its {way.pod_word} rules; its limit is too small to be parted among "
+            f"them; allowed: {format_bandwidth(_LEAST_PART_BPS)} for each rule and the rest",
+            hint="raise the limit or remove rules",
+        )
     for number, rule in enumerate(pod.rules[way]):
         if rule.level not in {None, pod.level} and pod.limits_bps[way] is not None:
             yield warning(
@@ -171,9 +184,15 @@ def _wish(owner: str, pod: DesiredPod, desired: DesiredState) -> _Wish:
         for number, rule in enumerate(pod.rules[way]):
             level = level_of(rule, pod.level, pod.limits_bps[way]) if is_leveled else pod.level
             is_apart = level is not pod.level or rule.minimum_bps or rule.maximum_bps
-            if is_apart and podrules.can_match(rule, way):
+            if is_apart and podrules.can_match(rule, way) and not _is_too_small(pod, way):
                 levels[way, number] = level
     return _Wish(owner=owner, pod=pod, levels=levels)
+
+
+def _is_too_small(pod: DesiredPod, way: Direction) -> bool:
+    """Whether a limit cannot be parted among leaves: what is within the least rate of a leaf asks no parent."""
+    limit_bps = pod.limits_bps[way]
+    return limit_bps is not None and limit_bps < _LEAST_PART_BPS * (len(pod.rules[way]) + 1)
 
 
 def _parent(wish: _Wish, level: Level, groups: Mapping[str, int]) -> int:
@@ -211,9 +230,14 @@ def _ruled(wish: _Wish, minors: Mapping[str, int]) -> Ruled:
     )
 
 
-def rates_within(rates: Sequence[int], limit_bps: int | None) -> list[int]:
-    """Rates of leaves that together stay within a limit: what is within its rate asks no parent."""
-    total = sum(rates)
-    if limit_bps is None or total <= limit_bps:
-        return list(rates)
-    return [rate * limit_bps // total for rate in rates]
+def rates_within(rates: Sequence[int], limit_bps: int | None, *, least_bps: int) -> list[int]:
+    """Rates of leaves that together stay within a limit: what is within its rate asks no parent.
+
+    None is under `least_bps`, the lowest rate that a leaf may have, for all of which the limit has room.
+    """
+    over = [max(rate - least_bps, 0) for rate in rates]
+    total_bps = sum(over)
+    if limit_bps is None or least_bps * len(rates) + total_bps <= limit_bps:
+        return [least_bps + rate for rate in over]
+    room_bps = limit_bps - least_bps * len(rates)
+    return [least_bps + rate * room_bps // total_bps for rate in over]

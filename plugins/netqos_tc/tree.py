@@ -202,7 +202,9 @@ class _Plot:
         if not branch.group:
             return
         leaf_bps = self._rates[branch.level].pod_bps
-        rates = rates_within([leaf_bps, *map(self._twig_bps, own)], branch.limit_bps)
+        wanted = [leaf_bps, *map(self._twig_bps, own)]
+        least_bps = params.smallest_leaf_bps(self._mtu)
+        rates = rates_within(wanted, branch.limit_bps, least_bps=least_bps)
         group = self._kind.class_id(branch.group)
         ceil_bps = self._under(branch.level, branch.limit_bps)
         shape = params.leaf_shape(branch.level, sum(rates), ceil_bps, mtu=self._mtu)

@@ -1,0 +1,226 @@
+"""Classes for rules inside workloads: where they stand, what they may use, and that nobody gets out of a limit."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from netqos.model.desired import DesiredPod, DesiredState
+from netqos.model.levels import Direction, Level, PerDirection
+from netqos.model.rules import IpMatch, PortMatch, PortRange, Rule
+from netqos.testing import states
+from netqos.testing.states import M
+from netqos.testing.strategies import desired_states, rates
+from netqos_tc import numbers, podrules
+from netqos_tc.layout import Facilities, lay_out
+from netqos_tc.observed import TcObserved
+from netqos_tc.options import Options
+from netqos_tc.register import Register, group_name, names_of, rule_name
+from netqos_tc.root import Root
+from netqos_tc.spec import ClassKey, ClassSpec, ElementSpec, Key, QueueKey, RulesKey, RulesSpec, Spec
+from tests.unit.netqos_tc.tckernel import ModelKernel
+from tests.unit.netqos_tc.test_planning import UP, bring, kernel, plan
+
+TX, RX = Direction.TX, Direction.RX
+Rules = PerDirection[tuple[Rule, ...]]
+HTTP = (PortMatch(ranges=(PortRange(low=80, high=80),)),)
+
+
+def pod(rules: Rules, level: Level = Level.L1, **limits: int) -> DesiredPod:
+    return states.pod("prod/web", level, addresses=("10.88.0.10",), rules=rules, **limits)  # type: ignore[arg-type]
+
+
+def tree(model: ModelKernel, ifindex: int) -> dict[str, tuple[str, int, int]]:
+    """Parent, rate and ceiling (bytes per second) of each class of the only workload, by names."""
+    named = names_of(model.specs)
+    (owner,) = {name.partition(" ")[0] for name in named}
+    names = {minor: name.removeprefix(owner).strip() or "own" for name, minor in named.items()}
+    classes = {
+        key.minor: spec
+        for key, spec in model.specs.items()
+        if isinstance(key, ClassKey) and isinstance(spec, ClassSpec) and key.ifindex == ifindex
+    }
+    parents = {minor: numbers.minor_of(spec.parent) for minor, spec in classes.items()}
+    groups = {parents[minor]: "group" for minor in names if minor in parents} | {
+        minor: level.name for level, minor in numbers.LEVELS.items()
+    }
+    shown = names | {minor: name for minor, name in groups.items() if name == "group"}
+    return {
+        name: (groups[parents[minor]], classes[minor].rate, classes[minor].ceil)
+        for minor, name in shown.items()
+        if minor in classes
+    }
+
+
+def test_rules_of_the_own_level_stand_with_the_rest_under_the_pods_limit() -> None:
+    rules: Rules = PerDirection(
+        tx=(
+            Rule(matches=HTTP, maximum_bps=8 * M),
+            Rule(matches=(), dscp=10),
+            Rule(matches=(), minimum_bps=4 * M),
+            Rule(matches=(), level=Level.L1),
+        ),
+        rx=(),
+    )
+    model = kernel()
+    bring(model, states.node((pod(rules, tx_bps=80 * M),), uplinks=(UP,)))
+    own = 36_621 // 8  # an L1 leaf: m1/8192
+    assert tree(model, 2) == {
+        "group": ("L1", (36_621 * 2 + 4 * M) // 8, 10 * M),
+        "own": ("group", own, 10 * M),
+        "tx 0": ("group", own, M),
+        "tx 2": ("group", 4 * M // 8, 10 * M),
+    }
+    assert tree(model, numbers.IFB_INDEX) == {
+        "group": ("L1", 21_972 // 8, 600 * M // 8),
+        "own": ("group", 21_972 // 8, 600 * M // 8),
+    }
+
+
+def test_another_level_takes_a_leaf_there_and_leaves_the_pod_as_it_is() -> None:
+    rules: Rules = PerDirection(tx=(), rx=(Rule(matches=HTTP, level=Level.L0, maximum_bps=16 * M),))
+    model = kernel()
+    bring(model, states.node((pod(rules),), uplinks=(UP,)))
+    assert tree(model, numbers.IFB_INDEX) == {
+        "own": ("L1", 21_972 // 8, 600 * M // 8),
+        "rx 0": ("L0", 300 * M // 1024 // 8, 2 * M),
+    }
+    assert tree(model, 2) == {"own": ("L1", 36_621 // 8, 100 * M)}
+
+
+def test_a_pod_moves_for_its_first_and_its_last_rule_and_for_no_other() -> None:
+    one, two = Rule(matches=HTTP, maximum_bps=8 * M), Rule(matches=(), minimum_bps=M)
+    model, seen = kernel(), []
+    for rules in ((), (one,), (one, two), (two,), (Rule(matches=(), dscp=10),), ()):
+        listed: PerDirection[tuple[Rule, ...]] = PerDirection(tx=rules, rx=())
+        bring(model, states.node((pod(listed),), uplinks=(UP,)))
+        seen.append(names_of(model.specs)[pod(states.NO_RULES).uid])
+    assert seen[0] != seen[1] == seen[2] == seen[3] != seen[4] == seen[5]
+    assert not [key for key in model.specs if isinstance(key, RulesKey)]
+
+
+def test_an_incomplete_state_never_gives_a_pod_its_first_rule() -> None:
+    """Its leaf stands under the level until it may move; beside a class for rules it would have its limit twice."""
+    model = kernel()
+    bring(model, states.node((pod(states.NO_RULES, tx_bps=8 * M),), uplinks=(UP,)))
+    before = dict(model.specs)
+    rules: Rules = PerDirection(tx=(Rule(matches=HTTP, maximum_bps=M),), rx=())
+    bring(model, states.incomplete(states.node((pod(rules, tx_bps=8 * M),), uplinks=(UP,))))
+    assert model.specs == before
+
+
+def test_numbers_are_found_again_and_never_reused_while_a_rule_names_them() -> None:
+    model = kernel()
+    rules: Rules = PerDirection(
+        tx=(Rule(matches=HTTP, maximum_bps=M),), rx=(Rule(matches=HTTP, maximum_bps=2 * M),)
+    )
+    web = pod(rules)
+    bring(model, states.node((web,), uplinks=(UP,)))
+    named = names_of(model.specs)
+    register = Register(model.observe(), keep=False)
+    leaf = named[web.uid]
+    (group,) = {
+        numbers.minor_of(spec.parent)
+        for key, spec in model.specs.items()
+        if isinstance(key, ClassKey) and isinstance(spec, ClassSpec) and key.minor == leaf
+    }
+    assert register.assign({group_name(web.uid): numbers.LEVELS[Level.L1]}) == {group_name(web.uid): group}
+    wanted = {rule_name(web.uid, way, 0): group for way in Direction}
+    assert register.assign(wanted) == {name: named[name] for name in wanted}
+    only_rules = TcObserved(
+        ours={key: spec for key, spec in model.specs.items() if isinstance(spec, RulesSpec)}
+    )
+    taken = {*named.values()} - {leaf}
+    fresh = Register(only_rules, keep=False).assign(dict.fromkeys(named, group))
+    assert not {*fresh.values()} & taken
+
+
+def test_what_cannot_be_is_said() -> None:
+    rules: Rules = PerDirection(
+        tx=(Rule(matches=HTTP, level=Level.L0), Rule(matches=(), maximum_bps=M)),
+        rx=(Rule(matches=(), dscp=10),),
+    )
+    off = states.switched_off(states.node((pod(rules, tx_bps=2_000),), uplinks=(UP,)))
+    found = plan(off, kernel().observe()).findings
+    assert {(one.code, one.message.partition(";")[0]) for one in found} == {
+        ("not-enforced-rules-ingress", "not enforced: its ingress rules"),
+        ("not-enforced-rules-egress", "not enforced: minima and maxima of its egress rules"),
+        (
+            "not-enforced-rule",
+            "not enforced: qos-class of egress rule 0, which would let the pod out of its limit",
+        ),
+    }
+
+
+# ---------------------------------------------------------------- for any rules
+
+SOME = st.builds(
+    lambda level, dscp, least, most: Rule(
+        matches=(IpMatch(),), level=level, dscp=dscp, minimum_bps=least, maximum_bps=most
+    ),
+    st.none() | st.sampled_from(Level),
+    st.none() | st.integers(0, 63),
+    st.none() | rates(1_000, 50 * M),
+    st.none() | rates(1_000, 500 * M),
+)
+
+
+@settings(max_examples=60)
+@given(
+    st.lists(SOME, max_size=16),
+    st.sampled_from(Level),
+    st.none() | rates(20_000, 2_000 * M),
+    st.sampled_from(Direction),
+)
+def test_no_class_of_a_rule_is_outside_of_the_pods_limit(
+    rules: list[Rule], level: Level, limit_bps: int | None, way: Direction
+) -> None:
+    listed = PerDirection(tx=tuple(rules), rx=()) if way is TX else PerDirection(tx=(), rx=tuple(rules))
+    limits = PerDirection(tx=limit_bps, rx=None) if way is TX else PerDirection(tx=None, rx=limit_bps)
+    model = kernel()
+    bring(model, states.node((replace(pod(listed, level), limits_bps=limits),), uplinks=(UP,)))
+    found = tree(model, 2 if way is TX else numbers.IFB_INDEX)
+    inside = {name: one for name, one in found.items() if one[0] == "group"}
+    if limit_bps is not None:
+        top = found["group"] if inside else found["own"]
+        assert set(found) == ({"group", *inside} if inside else {"own"})
+        assert top[2] <= max(limit_bps // 8, 1)
+        assert all(ceil <= top[2] for _parent, _rate, ceil in inside.values())
+        assert sum(rate for _parent, rate, _ceil in inside.values()) <= max(top[2], 32 * len(inside))
+    guarantee_bps = {TX: (500, 300, 200), RX: (300, 180, 120)}[way]
+    for one in Level:
+        names = [
+            name
+            for name, (parent, *_) in found.items()
+            if parent == one.name or (parent == "group" and one is level)
+        ]
+        taken = sum(found[name][1] for name in names if name != "group")
+        assert taken <= guarantee_bps[one.value] * M // 8 // 2
+
+
+def specs_of(desired: DesiredState) -> dict[Key, Spec]:
+    layout = lay_out(desired, TcObserved(roots={2: Root(kind="noqueue", handle=0)}), Options(), Facilities())
+    return dict(layout.specs)
+
+
+@settings(max_examples=60)
+@given(desired_states(UP))
+def test_every_class_that_a_rule_or_element_leads_to_is_a_leaf_with_a_queue(desired: DesiredState) -> None:
+    specs = specs_of(desired)
+    trees = {key.ifindex for key in specs if isinstance(key, ClassKey)}
+    for key, spec in specs.items():
+        if isinstance(key, RulesKey) and isinstance(spec, RulesSpec):
+            minors = {key.minor, *(minor for _item, minor in podrules.classes(spec))}
+            for ifindex in (one for one in trees if numbers.kind_on(one).direction is key.direction):
+                assert all(QueueKey(ifindex, minor) in specs for minor in minors)
+            assert any(isinstance(one, ElementSpec) and one.minor == key.minor for one in specs.values())
+    parents = {
+        ClassKey(key.ifindex, numbers.minor_of(spec.parent))
+        for key, spec in specs.items()
+        if isinstance(key, ClassKey) and isinstance(spec, ClassSpec)
+    }
+    for key, spec in specs.items():
+        if isinstance(key, ClassKey) and isinstance(spec, ClassSpec):
+            assert (spec.prio is None) == (key in parents or key.minor in numbers.INNER)
