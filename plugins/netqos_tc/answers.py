@@ -10,7 +10,7 @@ from functools import lru_cache
 from netqos_tc import uapi
 from netqos_tc.netmsg import Message, attributes
 from netqos_tc.numbers import INNER, PARENT_ROOT, kind_on, major_of, minor_of
-from netqos_tc.spec import ClassSpec, FilterSpec, LeafQueueSpec, U32Match
+from netqos_tc.spec import ClassSpec, FilterSpec, U32Match
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,17 +157,6 @@ def read_default_minor(options: bytes) -> int:
 def read_direct_packets(options: bytes) -> int:
     """The packets that an HTB qdisc sent unshaped."""
     return int(uapi.HTB_GLOB.unpack_from(attributes(options)[uapi.HTB_INIT])[4])
-
-
-def read_queue(qdisc: Qdisc) -> LeafQueueSpec:
-    """A leaf's queue; a kind that is not ours has the limit that its first number says."""
-    return _read_queue(qdisc.kind, qdisc.options)
-
-
-@lru_cache(maxsize=4096)
-def _read_queue(kind: str, options: bytes) -> LeafQueueSpec:
-    limit = struct.unpack_from("=I", options)[0] if len(options) >= 4 else 0
-    return LeafQueueSpec(kind=kind, limit=limit)
 
 
 def read_filter(message: Message) -> FilterSpec | None:

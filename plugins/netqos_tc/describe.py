@@ -159,7 +159,7 @@ def _values(key: Key, spec: Spec | None, names: Names) -> dict[str, str]:
         case ClassSpec():
             return _class_values(spec)
         case LeafQueueSpec():
-            return {"queue": f"{spec.kind} {spec.limit} bytes"}
+            return _queue_values(spec)
         case FilterSpec():
             return {f"protocol {spec.protocol:04x} to": numbers.text(class_id(spec.minor))}
         case ElementSpec():
@@ -176,6 +176,17 @@ def _values(key: Key, spec: Spec | None, names: Names) -> dict[str, str]:
             return {"leads to": f"{_target(spec.target)}{more} by {hook}"}
         case _:
             assert_never(spec)
+
+
+def _queue_values(spec: LeafQueueSpec) -> dict[str, str]:
+    values = {"queue": f"{spec.kind} {spec.limit} bytes"}
+    if spec.fair is not None:
+        fair = spec.fair
+        values["flows"] = str(fair.flows)
+        values["target"] = f"{fair.target_ticks * 1024 / 1_000_000:.1f} ms"
+        values["quantum of a flow"] = str(fair.quantum)
+        values["ECN"] = "on" if fair.ecn else "off"
+    return values
 
 
 def _target(ifindex: int) -> str:

@@ -99,7 +99,13 @@ def is_possible(observed: TcObserved) -> bool:
 
 
 def lay_out(
-    desired: DesiredState, observed: TcObserved, placed: Placed, *, queue_ms: int, is_choosy: bool
+    desired: DesiredState,
+    observed: TcObserved,
+    placed: Placed,
+    *,
+    queue_ms: int,
+    codel_ms: int | None = None,
+    is_choosy: bool,
 ) -> Ingress:
     """All of the ingress direction. A workload that no address leads to has no leaf here."""
     total_bps = desired.directions.rx.total_bps
@@ -109,6 +115,7 @@ def lay_out(
         total_bps=total_bps,
         bands=desired.directions.rx.levels if total_bps is not None else None,
         queue_ms=queue_ms,
+        codel_ms=codel_ms,
     )
     destinations = placed.destinations
     members = {

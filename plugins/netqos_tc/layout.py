@@ -50,6 +50,7 @@ class Facilities:
     ingress: bool = True
     sources: bool = True
     choosy: bool = False
+    fq_codel: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +82,7 @@ def lay_out(desired: DesiredState, observed: TcObserved, options: Options, facil
     findings = [*strangers.findings(observed), *past]
     uplinks = _egress_uplinks(desired, observed, options, findings)
     has_ingress = _has_ingress(desired, observed, facilities, findings)
+    findings += _queue_findings(options, facilities)
     findings += ruletree.findings(desired, {Direction.TX: bool(uplinks), Direction.RX: has_ingress})
     if not uplinks and not has_ingress:
         is_blind = not desired.uplinks and (_is_leveled(desired) or _has_limits(desired))
@@ -93,7 +95,12 @@ def lay_out(desired: DesiredState, observed: TcObserved, options: Options, facil
     inwards = Ingress()
     if has_ingress:
         inwards = ingress.lay_out(
-            desired, observed, placed, queue_ms=options.queue_ms, is_choosy=facilities.choosy
+            desired,
+            observed,
+            placed,
+            queue_ms=options.queue_ms,
+            codel_ms=options.codel_ms if facilities.fq_codel else None,
+            is_choosy=facilities.choosy,
         )
     trees = _egress_trees(
         [_ground(desired, uplink, options, facilities) for uplink in uplinks], placed, observed
@@ -213,6 +220,7 @@ def _ground(desired: DesiredState, uplink: DesiredUplink, options: Options, faci
         total_bps=total_bps,
         bands=bands_at(desired.directions.tx, total_bps if pool_bps is None else pool_bps),
         queue_ms=options.queue_ms,
+        codel_ms=options.codel_ms if facilities.fq_codel else None,
         filters=facilities.u32,
         parts=1 if pool_bps is None else len(sharing),
     )
@@ -246,6 +254,20 @@ def _root_findings(uplink: DesiredUplink, observed: TcObserved, options: Options
             )
         ]
     return []
+
+
+def _queue_findings(options: Options, facilities: Facilities) -> list[Finding]:
+    """What is to be said where another queue is asked for than this kernel has."""
+    if options.codel_ms is None or facilities.fq_codel:
+        return []
+    return [
+        warning(
+            "no-fq-codel",
+            "backend tc",
+            "queues are bfifo, though backendOptions.tc.queue asks for fq_codel: this kernel has none",
+            hint="modprobe sch_fq_codel (CONFIG_NET_SCH_FQ_CODEL)",
+        )
+    ]
 
 
 def _wrong_default(uplink: DesiredUplink, ours: RootSpec) -> Finding:

@@ -10,7 +10,12 @@ from typing import Final
 
 from netqos.errors import Rejected
 from netqos.model.texts import shown
+from netqos_tc.spec import BFIFO, FQ_CODEL
 
+CODEL_MS: Final = 5
+"""CoDel's own target (RFC 8289)."""
+
+_QUEUE: Final = "bfifo, fq_codel, or an object of kind and target, {kind: fq_codel, target: 5ms}"
 _TARGET: Final = re.compile(r"([0-9]{1,4})ms")
 
 # fmt: off
@@ -26,9 +31,13 @@ KINDS: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """`queue_ms`: milliseconds of its rate that a leaf's queue holds. `takeover`: foreign roots that may be taken."""
+    """`queue_ms`: milliseconds of its rate that a leaf's bfifo holds. `takeover`: foreign roots that may be taken.
+
+    `codel_ms`: leaves have fq_codel where the kernel has it, with this target in milliseconds; None: bfifo.
+    """
 
     queue_ms: int = 20
+    codel_ms: int | None = None
     takeover: frozenset[str] = frozenset()
 
 
@@ -39,7 +48,7 @@ def parse(options: Mapping[str, object]) -> Options:
         for name in options
         if name not in {"queue", "takeover"}
     ]
-    queue_ms = _queue_ms(options.get("queue"), problems)
+    queue_ms, codel_ms = _queue(options.get("queue"), problems)
     takeover = _takeover(options.get("takeover"), problems)
     if problems:
         raise Rejected(
@@ -48,25 +57,32 @@ def parse(options: Mapping[str, object]) -> Options:
             hint="for example: {queue: {target: 20ms}, takeover: [tbf]}",
             problems=tuple(problems),
         )
-    return Options(queue_ms=queue_ms, takeover=takeover)
+    return Options(queue_ms=queue_ms, codel_ms=codel_ms, takeover=takeover)
 
 
-def _queue_ms(value: object, problems: list[str]) -> int:
-    match value:
-        case None:
-            return Options().queue_ms
-        case {"target": str(text), **rest} if not rest:
-            found = _TARGET.fullmatch(text)
-            if found and 1 <= int(found[1]) <= 1000:
-                return int(found[1])
-            problems.append(f"queue.target: {shown(text)} is not a time; allowed: 1ms to 1000ms")
-        case {"target": other, **rest} if not rest:
-            problems.append(f"queue.target: {shown(other)} is not a time; allowed: 1ms to 1000ms")
-        case _:
-            problems.append(
-                f"queue: {shown(value)}; allowed: an object with only the key target, {{target: 20ms}}"
-            )
-    return Options().queue_ms
+def _queue(value: object, problems: list[str]) -> tuple[int, int | None]:
+    """The milliseconds of a bfifo, and the target of fq_codel where that is asked for."""
+    words = {"kind": value} if isinstance(value, str) else {} if value is None else value
+    if not isinstance(words, Mapping) or set(words) - {"kind", "target"} or (value is not None and not words):
+        problems.append(f"queue: {shown(value)}; allowed: {_QUEUE}")
+        return Options().queue_ms, None
+    kind = words.get("kind", BFIFO)
+    if kind not in (BFIFO, FQ_CODEL):
+        where = "queue" if isinstance(value, str) else "queue.kind"
+        problems.append(f"{where}: {shown(kind)} is no queue of leaves; allowed: {_QUEUE}")
+        return Options().queue_ms, None
+    target_ms = _target_ms(words["target"], problems) if "target" in words else None
+    if kind == FQ_CODEL:
+        return Options().queue_ms, target_ms or CODEL_MS
+    return target_ms or Options().queue_ms, None
+
+
+def _target_ms(value: object, problems: list[str]) -> int | None:
+    found = _TARGET.fullmatch(value) if isinstance(value, str) else None
+    if found and 1 <= int(found[1]) <= 1000:
+        return int(found[1])
+    problems.append(f"queue.target: {shown(value)} is not a time; allowed: 1ms to 1000ms")
+    return None
 
 
 def _takeover(value: object, problems: list[str]) -> frozenset[str]:

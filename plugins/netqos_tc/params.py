@@ -38,6 +38,9 @@ CONTROL_QUEUE: Final = 16 * 1024
 LOCAL_QUEUE: Final = 4 * 1024 * 1024
 """It fills only while the CPU that empties the IFB is behind: 3 ms at 10 Gbit/s."""
 
+FAIR_FLOWS: Final = 64
+"""Flows that fq_codel tells apart in one leaf: 4.4 KiB; the kernel's 1024 are 70, for each of 500 workloads."""
+
 QUANTUM: Final = 15_000
 HOST_WEIGHT: Final = 4
 
@@ -45,6 +48,7 @@ _GSO_PAYLOAD: Final = 64 * 1024
 _SEGMENT_HEADERS: Final = 72
 """IPv6 and TCP with time stamps; IPv4 and UDP have less."""
 
+_CODEL_INTERVAL_MS: Final = 100
 _INNER_BURST_MS: Final = 5
 _LEAST_INNER_BURST: Final = 16 * 1024
 _L0_LEAF_BURST: Final = 16 * 1024
@@ -205,6 +209,21 @@ def quantum(mtu: int, *, weight: int = 1) -> int:
     Pods of a level share it equally. With 3000 a thin pod's p99 was 0.36 ms (cubic), with 60000 0.36 ms (bbr).
     """
     return max(QUANTUM, frame_bytes(mtu)) * weight
+
+
+def fair_bytes(rate_bps: int, *, mtu: int) -> int:
+    """The memory that fq_codel may hold: 100 ms of the rate (CoDel's interval, in which it finds its way), twice.
+
+    The kernel counts the memory of packets (`truesize`), up to twice their bytes. At least four GSO packets.
+    """
+    wanted = 2 * bytes_per_s(rate_bps) * _CODEL_INTERVAL_MS // 1000
+    return min(max(wanted, 4 * gso_bytes(mtu)), MOST_QUEUE)
+
+
+def fair_target_us(rate_bps: int, *, target_ms: int, mtu: int) -> int:
+    """The delay that CoDel allows: as asked for, and at least two frames at the rate (RFC 8289, 4.4)."""
+    two_frames_us = 2 * frame_bytes(mtu) * 8 * 1_000_000 // max(rate_bps, FLOOR_BPS)
+    return max(target_ms * 1000, two_frames_us)
 
 
 def queue_bytes(rate_bps: int, *, target_ms: int, mtu: int) -> int:

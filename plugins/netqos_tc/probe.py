@@ -20,13 +20,13 @@ from netqos.backend import Capabilities, NftRunner
 from netqos.errors import NetqosError, Unsupported
 from netqos.model.health import Finding, error, info, warning
 from netqos.model.levels import Direction
-from netqos_tc import cgroupspace, classify, hooks, netmsg, numbers, wire
+from netqos_tc import cgroupspace, classify, hooks, netmsg, numbers, queues, wire
 from netqos_tc.chooser import Chooser
 from netqos_tc.layout import Facilities
 from netqos_tc.netlink import Channel, Refused
 from netqos_tc.netmsg import Request
 from netqos_tc.owners import Told
-from netqos_tc.spec import CGROUP_MAPS, ClassSpec, LeafQueueSpec, LinkSpec, RedirectSpec, TableSpec
+from netqos_tc.spec import CGROUP_MAPS, FQ_CODEL, ClassSpec, LeafQueueSpec, LinkSpec, RedirectSpec, TableSpec
 from netqos_tc.tree import CONTROL_FILTERS, root_spec
 
 _CLONE_NEWNET: Final = 0x40000000  # include/uapi/linux/sched.h
@@ -53,6 +53,7 @@ class Trials:
     ifb: Answer
     redirect: Answer
     choosy: Answer
+    fq_codel: Answer
 
     @property
     def ingress(self) -> bool:
@@ -89,6 +90,7 @@ def probe(
         ingress=trials.ingress,
         sources=sources,
         choosy=trials.choosy is Answer.YES,
+        fq_codel=trials.fq_codel is Answer.YES,
     )
 
 
@@ -102,7 +104,10 @@ def try_kernel(route: Channel) -> Trials:
     short_options = wire.make_qdisc(
         _LOOPBACK, parent=numbers.PARENT_ROOT, handle=0, kind="bfifo", options=b"\0"
     )
-    htb, bfifo = route.write([_exclusive(no_options), _exclusive(short_options)])
+    no_flows = wire.make_qdisc(
+        _LOOPBACK, parent=numbers.PARENT_ROOT, handle=0, kind=FQ_CODEL, options=queues.impossible()
+    )
+    htb, bfifo, fq_codel = route.write([_exclusive(one) for one in (no_options, short_options, no_flows)])
     aside = _in_new_namespace(_try_objects) or {}
     return Trials(
         may_write=Answer.NO if _code(htb) == errno.EPERM else Answer.YES,
@@ -112,6 +117,7 @@ def try_kernel(route: Channel) -> Trials:
         ifb=aside.get("ifb", Answer.UNKNOWN),
         redirect=aside.get("redirect", Answer.UNKNOWN),
         choosy=aside.get("choosy", Answer.UNKNOWN),
+        fq_codel=_from_refusal(fq_codel),
     )
 
 
@@ -137,7 +143,7 @@ def _try_objects() -> dict[str, Answer]:
             [
                 wire.make_root(_LOOPBACK, root_spec(_LOOPBACK)),
                 wire.make_class(_LOOPBACK, numbers.UNKNOWN, leaf),
-                wire.make_queue(_LOOPBACK, numbers.UNKNOWN, LeafQueueSpec(limit=1500)),
+                queues.make(_LOOPBACK, numbers.UNKNOWN, LeafQueueSpec(limit=1500)),
                 wire.make_filter(_LOOPBACK, 1, CONTROL_FILTERS[1]),
             ]
         )

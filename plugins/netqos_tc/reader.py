@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from netqos_tc import answers, classify, hooks, nfwire, numbers, podrules, register, uapi, wire
+from netqos_tc import answers, classify, hooks, nfwire, numbers, podrules, queues, register, uapi, wire
 from netqos_tc.answers import HtbClass, Link, Qdisc
 from netqos_tc.hookreader import HookReader
 from netqos_tc.netlink import Channel, RequestRefused
@@ -193,7 +193,7 @@ class Reader:
             minor = numbers.minor_of(qdisc.parent)
             is_leafs = qdisc.ifindex == ifindex and numbers.major_of(qdisc.parent) == major
             if is_leafs and ClassKey(ifindex, minor) in found.specs and minor not in numbers.INNER:
-                found.specs[QueueKey(ifindex, minor)] = answers.read_queue(qdisc)
+                found.specs[QueueKey(ifindex, minor)] = queues.read(qdisc.kind, qdisc.options)
         minors = [key.minor for key in found.specs if isinstance(key, ClassKey) and key.ifindex == ifindex]
         found.specs.update(self._filters(ifindex, minors))
 

@@ -178,12 +178,30 @@ class ClassSpec:
     quantum: int | None
 
 
+BFIFO = "bfifo"
+FQ_CODEL = "fq_codel"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FairSpec:
+    """What fq_codel has beside its limit: `quantum` in bytes, `target_ticks` in 1024 ns (`queues.codel_ticks`)."""
+
+    flows: int
+    quantum: int
+    target_ticks: int
+    ecn: bool
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeafQueueSpec:
-    """A leaf's queue: `bfifo` with a limit in bytes. Any other kind is observed with what its limit says, or 0."""
+    """A leaf's queue with a limit in bytes: `bfifo`, or `fq_codel` with `fair`, whose limit is of memory.
 
-    kind: str = "bfifo"
+    Any other kind is observed with what its limit says, or 0.
+    """
+
+    kind: str = BFIFO
     limit: int
+    fair: FairSpec | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,14 +12,16 @@ from typing import Final
 
 from netqos.model.desired import Band
 from netqos.model.levels import Direction, Level, PerLevel
-from netqos_tc import numbers, params
+from netqos_tc import numbers, params, queues
 from netqos_tc.moves import Steered
 from netqos_tc.numbers import kind_on
 from netqos_tc.params import Shape
 from netqos_tc.ruletree import Branch, Twig, rates_within
 from netqos_tc.spec import (
+    FQ_CODEL,
     ClassKey,
     ClassSpec,
+    FairSpec,
     FilterKey,
     FilterSpec,
     Key,
@@ -60,7 +62,8 @@ class Member:
 class Ground:
     """What a tree stands on. `total_bps` None: unknown; `bands` None: nothing is shaped by level, only limits bite.
 
-    `parts` is how many uplinks share total and bands: 1 where they are its own.
+    `parts` is how many uplinks share total and bands: 1 where they are its own. `codel_ms`: leaves have fq_codel with
+    this target, None: bfifo.
     """
 
     ifindex: int
@@ -70,6 +73,7 @@ class Ground:
     queue_ms: int
     filters: bool = True
     parts: int = 1
+    codel_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -294,8 +298,20 @@ class _Plot:
         specs[QueueKey(self._ground.ifindex, minor)] = self._queue(rate_bps)
 
     def _queue(self, rate_bps: int) -> LeafQueueSpec:
+        if self._ground.codel_ms is not None:
+            return self._fair_queue(rate_bps, self._ground.codel_ms)
         limit = params.queue_bytes(rate_bps, target_ms=self._ground.queue_ms, mtu=self._mtu)
         return LeafQueueSpec(limit=limit)
+
+    def _fair_queue(self, rate_bps: int, target_ms: int) -> LeafQueueSpec:
+        target_us = params.fair_target_us(rate_bps, target_ms=target_ms, mtu=self._mtu)
+        fair = FairSpec(
+            flows=params.FAIR_FLOWS,
+            quantum=params.frame_bytes(self._mtu),
+            target_ticks=queues.codel_ticks(target_us),
+            ecn=True,
+        )
+        return LeafQueueSpec(kind=FQ_CODEL, limit=params.fair_bytes(rate_bps, mtu=self._mtu), fair=fair)
 
 
 def _class(parent: int, shape: Shape, *, prio: int | None = None, quantum: int | None = None) -> ClassSpec:

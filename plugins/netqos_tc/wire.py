@@ -14,7 +14,7 @@ from typing import Final
 from netqos_tc import netmsg, uapi
 from netqos_tc.netmsg import Request, attribute, string
 from netqos_tc.numbers import PARENT_ROOT, class_id, kind_on
-from netqos_tc.spec import ClassSpec, FilterKey, FilterSpec, LeafQueueSpec, RootSpec, U32Match
+from netqos_tc.spec import ClassSpec, FilterKey, FilterSpec, RootSpec, U32Match
 
 _R2Q: Final = 10  # only for classes without a quantum, which we never make
 _MOST_32: Final = 2**32 - 1
@@ -81,13 +81,6 @@ def htb_options(spec: ClassSpec) -> bytes:
 def delete_class(ifindex: int, minor: int) -> Request:
     """Delete a class and its queue."""
     return Request(uapi.DELTCLASS, 0, tcmsg(ifindex, handle=class_id(minor, ifindex)))
-
-
-def make_queue(ifindex: int, minor: int, spec: LeafQueueSpec) -> Request:
-    """Set the queue of a leaf; without a handle, so that one of the same kind is changed and any other replaced."""
-    body = tcmsg(ifindex, parent=class_id(minor, ifindex)) + string(uapi.KIND, spec.kind)
-    body += attribute(uapi.OPTIONS, struct.pack("=I", spec.limit))
-    return Request(uapi.NEWQDISC, netmsg.CREATE | netmsg.REPLACE, body)
 
 
 def make_filter(ifindex: int, preference: int, spec: FilterSpec) -> Request:

@@ -16,7 +16,7 @@ from typing import Final, assert_never
 from netqos.backend import NftRunner, StateStore
 from netqos.errors import Rejected, Retryable
 from netqos.model.plan import ApplyResult, Operation
-from netqos_tc import classify, hooks, nfwire, numbers, podrules, root, wire
+from netqos_tc import classify, hooks, nfwire, numbers, podrules, queues, root, wire
 from netqos_tc.changes import Edit
 from netqos_tc.jobs import INCOMPLETE, Job, Outcome, Transport, incomplete_trees, jobs_of, runs, waves
 from netqos_tc.kept import document_name
@@ -167,8 +167,8 @@ class Writer:
                 return [wire.make_class(ifindex, minor, spec, create=before is None)]
             case Edit(key=ClassKey(ifindex, minor), after=None):
                 return [wire.delete_class(ifindex, minor)]
-            case Edit(key=QueueKey(ifindex, minor), after=LeafQueueSpec() as spec):
-                return [wire.make_queue(ifindex, minor, spec)]
+            case Edit(key=QueueKey(ifindex, minor), before=before, after=LeafQueueSpec() as spec):
+                return queues.requests(ifindex, minor, before, spec)
             case Edit(key=FilterKey() as key):
                 return _filter_requests(key, edit.before, edit.after)
             case _:

@@ -27,14 +27,15 @@ from netqos_tc.probe import Answer, probe
 
 @dataclass(frozen=True, slots=True)
 class RefusingChannel:
-    """Refuses the two requests with broken options, htb's first."""
+    """Refuses the three requests with broken options, htb's first."""
 
     htb: int = errno.EINVAL
     bfifo: int = errno.EINVAL
+    fq_codel: int = errno.ENOENT
 
     def write(self, requests: Sequence[Request]) -> list[Refused | None]:
-        assert len(requests) == 2
-        return [Refused(code=self.htb), Refused(code=self.bfifo)]
+        assert len(requests) == 3
+        return [Refused(code=one) for one in (self.htb, self.bfifo, self.fq_codel)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +79,8 @@ ALL = dict.fromkeys(("htb", "bfifo", "u32", "ifb", "redirect"), Answer.YES)
     [
         (RefusingChannel(), FakeNft(), ALL, (True, Facilities(), set())),
         (RefusingChannel(), FakeNft(), None, (True, Facilities(), {"u32-unknown"})),
+        (RefusingChannel(fq_codel=errno.EINVAL), FakeNft(), ALL, (True, Facilities(fq_codel=True), set())),
+        (RefusingChannel(fq_codel=errno.EEXIST), FakeNft(), ALL, (True, Facilities(), set())),
         (RefusingChannel(), FakeNft(), ALL | {"u32": Answer.NO}, (True, Facilities(u32=False), {"no-u32"})),
         (
             RefusingChannel(),

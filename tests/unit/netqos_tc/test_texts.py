@@ -22,6 +22,20 @@ def test_options_in_words() -> None:
 
 
 @pytest.mark.parametrize(
+    ("queue", "wanted"),
+    [
+        ("bfifo", Options()),
+        ("fq_codel", Options(codel_ms=5)),
+        ({"kind": "fq_codel"}, Options(codel_ms=5)),
+        ({"kind": "fq_codel", "target": "12ms"}, Options(codel_ms=12)),
+        ({"kind": "bfifo", "target": "12ms"}, Options(queue_ms=12)),
+    ],
+)
+def test_a_queue_by_its_kind(queue: object, wanted: Options) -> None:
+    assert options.parse({"queue": queue}) == wanted
+
+
+@pytest.mark.parametrize(
     ("given_options", "problems"),
     [
         ({"queues": 1}, ["queues: unknown option"]),
@@ -29,7 +43,11 @@ def test_options_in_words() -> None:
         ({"queue": {"target": "0ms"}}, ["queue.target"]),
         ({"queue": {"target": "1001ms"}}, ["queue.target"]),
         ({"queue": {"target": 20}}, ["queue.target"]),
-        ({"queue": {"target": "20ms", "kind": "pie"}}, ["queue:"]),
+        ({"queue": {"target": "20ms", "kind": "pie"}}, ['queue.kind: "pie" is no queue of leaves']),
+        ({"queue": {"kind": "fq_codel", "target": "0ms"}}, ["queue.target"]),
+        ({"queue": {"kind": "fq_codel", "ecn": False}}, ["queue:"]),
+        ({"queue": {}}, ["queue:"]),
+        ({"queue": ["fq_codel"]}, ["queue:"]),
         ({"queue": "20ms"}, ["queue:"]),
         ({"takeover": "tbf"}, ["takeover:"]),
         ({"takeover": ["tbf", 7, "a b"]}, ["takeover[1]", "takeover[2]"]),

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyroute2.netlink.rtnl.tcmsg import tcmsg
 
-from netqos_tc import answers, netmsg, nfwire, numbers, wire
+from netqos_tc import answers, netmsg, nfwire, numbers, queues, wire
 from netqos_tc.netmsg import Message, Request
 from netqos_tc.spec import (
     ClassSpec,
@@ -105,9 +105,9 @@ def test_the_root_and_its_default_read_back() -> None:
 @given(st.integers(0, 2**32 - 1))
 def test_a_queue_reads_back(limit: int) -> None:
     spec = LeafQueueSpec(limit=limit)
-    found = answers.read_qdisc(answer(wire.make_queue(IFINDEX, 0x1234, spec)))
+    found = answers.read_qdisc(answer(queues.make(IFINDEX, 0x1234, spec)))
     assert found.parent == numbers.class_id(0x1234)
-    assert answers.read_queue(found) == spec
+    assert queues.read(found.kind, found.options) == spec
 
 
 @pytest.mark.parametrize("preference", CONTROL_FILTERS)
