@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -38,7 +39,8 @@ class Counters:
 class Qdisc:
     """A qdisc of any kind. `handle` 0: the kernel's own default; `parent` PARENT_ROOT: the root of its device.
 
-    `stats` are the counters as they came: of 1,000 nearly none are asked for.
+    `stats` are the counters as they came: of 1,000 nearly none are asked for. `egress_block` is the number of the
+    block from which a clsact takes the filters at egress, 0 for its own.
     """
 
     ifindex: int
@@ -47,6 +49,7 @@ class Qdisc:
     parent: int
     options: bytes
     stats: bytes = b""
+    egress_block: int = 0
 
     @property
     def counters(self) -> Counters:
@@ -101,6 +104,7 @@ def read_qdisc(message: Message) -> Qdisc:
         parent=parent,
         options=bytes(parts.get(uapi.OPTIONS, b"")),
         stats=parts.get(uapi.STATS2, b""),
+        egress_block=int.from_bytes(parts.get(uapi.EGRESS_BLOCK, b""), sys.byteorder),
     )
 
 

@@ -104,6 +104,7 @@ class TcBackend:
             found.specs |= self._classes_seen.elements()
         self._links = found.links
         self._own_hooks = (self._own_hooks & kernel.surroundings.devices.keys()) | found.own_hooks()
+        found.leave_to_others(self._own_hooks)
         now_s = self._context.monotonic()
         known = {name: minor for name, minor in self._remembered.items() if owner_in(name) in self._uids}
         self._remembered = known | found.owners()

@@ -168,8 +168,7 @@ def _values(key: Key, spec: Spec | None, names: Names) -> dict[str, str]:
         case RulesSpec():
             return {"rules": str(len(spec.comments)), "led to by": spec.owner or "nothing"}
         case LinkSpec():
-            state = "up" if spec.is_up else "down"
-            return {"is": f"{state}, MTU {spec.mtu}, own queue {spec.queue_length} packets"}
+            return {"is": _link_text(spec)}
         case RedirectSpec():
             more = f", and {spec.more} filters more" if spec.more else ""
             hook = "a hook of ours" if spec.owns_hook else "a hook of others"
@@ -187,6 +186,17 @@ def _queue_values(spec: LeafQueueSpec) -> dict[str, str]:
         values["quantum of a flow"] = str(fair.quantum)
         values["ECN"] = "on" if fair.ecn else "off"
     return values
+
+
+def _link_text(spec: LinkSpec) -> str:
+    odd = {
+        f"named {spec.name}": spec.name != numbers.IFB_NAME,
+        "without our alias": spec.mark != numbers.MARK,
+        "with a hook of others": spec.is_hooked,
+    }
+    state = "up" if spec.is_up else "down"
+    text = f"{state}, MTU {spec.mtu}, own queue {spec.queue_length} packets"
+    return ", ".join((text, *(words for words, is_so in odd.items() if is_so)))
 
 
 def _target(ifindex: int) -> str:

@@ -58,7 +58,8 @@ class HookReader:
         if qdisc.kind != "clsact":
             return Hook(has_ingress=True), None
         messages = self._egress_filters(qdisc.ifindex)
-        hook = Hook(has_clsact=True, preferences=hooks.preferences(messages))
+        preferences = hooks.preferences(messages)
+        hook = Hook(has_clsact=True, has_block=bool(qdisc.egress_block), preferences=preferences)
         return hook, hooks.read_redirect(messages)
 
     def _egress_filters(self, ifindex: int) -> list[Message]:

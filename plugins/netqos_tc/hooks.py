@@ -12,21 +12,19 @@ from __future__ import annotations
 
 import errno
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Final
 
 from netqos_tc import answers, netmsg, uapi, wire
 from netqos_tc.answers import Link
 from netqos_tc.netmsg import Message, Request, attribute, attributes, each_attribute, string
-from netqos_tc.numbers import HOOK_PREFERENCE, IFB_INDEX
+from netqos_tc.numbers import HOOK_PREFERENCE, IFB_INDEX, MARK
 from netqos_tc.spec import LinkSpec, RedirectSpec, U32Match
-
-MARK: Final = "netqos"
-"""The IFB's alias."""
 
 _COOKIES: Final = {False: b"netqos", True: b"netqos+hook"}
 _INDICES: Final = {False: 0x4E520001, True: 0x4E520002}
+_ACTIONS: Final = {"bpf": uapi.BPF_ACT, "u32": uapi.U32_ACT}
 _PROGRAM: Final = "netqos 2"
 """The program's name, with the version of what it chooses."""
 
@@ -37,14 +35,19 @@ def make_link(ifindex: int, spec: LinkSpec) -> list[Request]:
     """Create the IFB: named and marked before it is up, its own queue long enough before anything is sent to it."""
     kind = attribute(uapi.LINK_INFO | netmsg.NESTED, string(uapi.INFO_KIND, "ifb"))
     body = uapi.IFINFO.pack(0, 0, ifindex, 0, 0) + string(uapi.IFNAME, spec.name) + _sizes(spec) + kind
-    return [Request(uapi.NEWLINK, netmsg.CREATE | netmsg.EXCLUSIVE, body), change_link(ifindex, spec)]
+    return [Request(uapi.NEWLINK, netmsg.CREATE | netmsg.EXCLUSIVE, body), *change_link(ifindex, spec, spec)]
 
 
-def change_link(ifindex: int, spec: LinkSpec) -> Request:
-    """Bring the IFB to what it should be."""
+def change_link(ifindex: int, met: LinkSpec, spec: LinkSpec) -> list[Request]:
+    """Bring the IFB to what it should be; it is up at the end, also if the name that it had is taken meanwhile."""
+    requests = [delete_hook(ifindex)] if met.is_hooked else []
+    if met.name != spec.name:
+        requests.append(Request(uapi.NEWLINK, 0, uapi.IFINFO.pack(0, 0, ifindex, 0, uapi.UP)))
+        renamed = uapi.IFINFO.pack(0, 0, ifindex, 0, 0) + string(uapi.IFNAME, spec.name)
+        requests.append(Request(uapi.NEWLINK, 0, renamed))
     up = uapi.UP if spec.is_up else 0
-    body = uapi.IFINFO.pack(0, 0, ifindex, up, uapi.UP) + string(uapi.ALIAS, MARK) + _sizes(spec)
-    return Request(uapi.NEWLINK, 0, body)
+    body = uapi.IFINFO.pack(0, 0, ifindex, up, uapi.UP) + string(uapi.ALIAS, spec.mark) + _sizes(spec)
+    return [*requests, Request(uapi.NEWLINK, 0, body)]
 
 
 def delete_link(ifindex: int) -> Request:
@@ -52,11 +55,18 @@ def delete_link(ifindex: int) -> Request:
     return Request(uapi.DELLINK, 0, uapi.IFINFO.pack(0, 0, ifindex, 0, 0))
 
 
-def read_own_link(link: Link) -> LinkSpec | None:
-    """Our IFB; None for a device that is somebody else's."""
-    if (link.ifindex, link.kind, link.alias) != (IFB_INDEX, "ifb", MARK):
+def read_own_link(link: Link, *, has_tree: bool = False, is_hooked: bool = False) -> LinkSpec | None:
+    """Our IFB, known by our mark or by our tree on it; None for a device that is somebody else's."""
+    if (link.ifindex, link.kind) != (IFB_INDEX, "ifb") or not (has_tree or link.alias == MARK):
         return None
-    return LinkSpec(name=link.name, is_up=link.is_up, queue_length=link.queue_length, mtu=link.mtu)
+    return LinkSpec(
+        name=link.name,
+        is_up=link.is_up,
+        queue_length=link.queue_length,
+        mtu=link.mtu,
+        mark=link.alias,
+        is_hooked=is_hooked,
+    )
 
 
 def make_hook(ifindex: int) -> Request:
@@ -135,8 +145,8 @@ def _action(spec: RedirectSpec) -> bytes:
 
 
 def delete_redirect(ifindex: int) -> Request:
-    """Remove what has our preference at the hook."""
-    return Request(uapi.DELTFILTER, 0, _place(ifindex))
+    """Remove what has our preference at the hook, of whatever protocol."""
+    return Request(uapi.DELTFILTER, 0, _place(ifindex, protocol=0))
 
 
 def dump_filters(ifindex: int) -> Request:
@@ -154,8 +164,9 @@ def read_redirect(messages: Iterable[Message]) -> RedirectSpec | None:
     ours = [one for one in messages if answers.filter_preference(one) == HOOK_PREFERENCE and _is_filter(one)]
     if not ours:
         return None
-    met = _read_one(ours[0])
-    return replace(met, more=len(ours) - 1)
+    cookies = {cookie for one in ours for cookie in _cookies(one)}
+    met = replace(_read_one(ours[0]), more=len(ours) - 1, is_marked=not cookies.isdisjoint(_COOKIES.values()))
+    return replace(met, owns_hook=_COOKIES[True] in cookies)
 
 
 def preferences(messages: Iterable[Message]) -> tuple[int, ...]:
@@ -178,8 +189,7 @@ def _read_one(message: Message) -> RedirectSpec:
     is_choosy = met.kind == "bpf" and options.get(uapi.BPF_NAME) == _PROGRAM.encode() + b"\0"
     if not is_choosy and (met.kind, met.matches) != ("u32", _ANYTHING):
         return unknown
-    listed = options.get(uapi.BPF_ACT if is_choosy else uapi.U32_ACT, b"")
-    actions = [attributes(one) for _order, one in each_attribute(listed)]
+    actions = _actions(message)
     if len(actions) != 1 or actions[0].get(uapi.ACT_COOKIE) not in _COOKIES.values():
         return unknown
     parts = attributes(actions[0].get(uapi.ACT_OPTIONS, b""))
@@ -192,12 +202,24 @@ def _read_one(message: Message) -> RedirectSpec:
     return RedirectSpec(target=target, owns_hook=owns_hook, is_choosy=is_choosy)
 
 
+def _actions(message: Message) -> list[Mapping[int, bytes]]:
+    """The actions of a filter of u32 or cls_bpf; those of other kinds are not ours."""
+    parts = attributes(message.body, uapi.TCMSG.size)
+    kind = parts.get(uapi.KIND, b"").rstrip(b"\0").decode()
+    listed = attributes(parts.get(uapi.OPTIONS, b"")).get(_ACTIONS.get(kind, -1), b"")
+    return [attributes(one) for _order, one in each_attribute(listed)]
+
+
+def _cookies(message: Message) -> list[bytes]:
+    return [bytes(one[uapi.ACT_COOKIE]) for one in _actions(message) if uapi.ACT_COOKIE in one]
+
+
 def _sizes(spec: LinkSpec) -> bytes:
     return attribute(uapi.QUEUE_LENGTH, struct.pack("=I", spec.queue_length)) + attribute(
         uapi.MTU, struct.pack("=I", spec.mtu)
     )
 
 
-def _place(ifindex: int) -> bytes:
-    info = wire.filter_info(HOOK_PREFERENCE, uapi.ALL_PROTOCOLS)
+def _place(ifindex: int, protocol: int = uapi.ALL_PROTOCOLS) -> bytes:
+    info = wire.filter_info(HOOK_PREFERENCE, protocol)
     return wire.tcmsg(ifindex, parent=uapi.HOOK_EGRESS, info=info)

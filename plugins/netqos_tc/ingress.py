@@ -217,7 +217,11 @@ def _obstacle(hook: Hook) -> str:
     """What of others does not go together with a redirect, "" for nothing."""
     if hook.has_ingress:
         return "it has an `ingress` qdisc of somebody, beside which the kernel allows no clsact"
-    behind = [one for one in hook.preferences if one >= numbers.HOOK_PREFERENCE]
+    if hook.has_block:
+        return "its clsact takes the filters at egress from a block that it may share with others"
+    if numbers.HOOK_PREFERENCE in hook.preferences:
+        return f"somebody's filter at its egress has the preference of ours, {numbers.HOOK_PREFERENCE}"
+    behind = [one for one in hook.preferences if one > numbers.HOOK_PREFERENCE]
     if behind:
         return f"the filter {behind[0]} at its egress would no longer meet what is redirected"
     return ""

@@ -24,6 +24,9 @@ IFB_INDEX: Final = 0x4E520000
 """
 
 IFB_NAME: Final = "netqos-ifb"
+MARK: Final = "netqos"
+"""The IFB's alias."""
+
 HOOK_PREFERENCE: Final = 0xFE52
 """Our redirect's preference among the filters of a device's egress hook: behind all that chose none (from 0xc000
 down) and those of other agents (small numbers), since what is redirected meets no filter behind.

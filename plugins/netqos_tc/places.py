@@ -70,12 +70,13 @@ class Device:
 class Hook:
     """The egress hook of a device, as others have it.
 
-    `has_ingress`: there is the older `ingress` qdisc, beside which there can be no clsact. `preferences` are those of
-    the filters of others at egress, each once.
+    `has_block`: its filters are those of a block that other devices share. `has_ingress`: there is the older `ingress`
+    qdisc, beside which there can be no clsact. `preferences` are those of the filters of others at egress, each once.
     """
 
     has_clsact: bool = False
     has_ingress: bool = False
+    has_block: bool = False
     preferences: tuple[int, ...] = ()
 
 

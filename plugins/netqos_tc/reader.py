@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -64,6 +64,17 @@ class Inventory:
             if isinstance(key, RedirectKey) and isinstance(spec, RedirectSpec) and spec.owns_hook
         )
 
+    def leave_to_others(self, own_hooks: Collection[int]) -> None:
+        """Take what has our preference but not our mark for somebody's, but at a hook that we made."""
+        for key, spec in list(self.specs.items()):
+            if isinstance(spec, RedirectSpec) and isinstance(key, RedirectKey):
+                if spec.is_marked or key.ifindex in own_hooks:
+                    continue
+                hook = self.hooks[key.ifindex]
+                taken = tuple(sorted((*hook.preferences, numbers.HOOK_PREFERENCE)))
+                self.hooks[key.ifindex] = replace(hook, preferences=taken)
+                del self.specs[key]
+
     def owners(self) -> dict[str, int]:
         """The minor of every leaf by the name under which it has that."""
         return register.names_of(self.specs)
@@ -83,11 +94,12 @@ class Reader:
         found = Inventory()
         qdiscs = [answers.read_qdisc(message) for message in self._route.dump(wire.dump_qdiscs())]
         found.roots.update(_foreign_roots(qdiscs))
-        self._add_link(found)
+        self._add_link(found, qdiscs)
         for root in qdiscs:
             if is_our_root(root) and (root.ifindex != numbers.IFB_INDEX or found.foreign_ifb is None):
                 self._add_tree(found, root, qdiscs)
-        for ifindex, (hook, redirect) in self.hooks.read(qdiscs).items():
+        hooked = (one for one in qdiscs if one.ifindex != numbers.IFB_INDEX or found.foreign_ifb is not None)
+        for ifindex, (hook, redirect) in self.hooks.read(hooked).items():
             found.hooks[ifindex] = hook
             if redirect is not None:
                 found.specs[RedirectKey(ifindex)] = redirect
@@ -150,7 +162,8 @@ class Reader:
     def own_link(self) -> LinkSpec | None:
         """Our IFB, None where it is not there or not ours."""
         link = self.link(numbers.IFB_INDEX)
-        return hooks.read_own_link(link) if link is not None else None
+        has_tree = link is not None and self.has_our_root(link.ifindex)
+        return hooks.read_own_link(link, has_tree=has_tree) if link is not None else None
 
     def link(self, ifindex: int) -> Link | None:
         """A device, None when it has gone."""
@@ -165,13 +178,19 @@ class Reader:
         requests = [nfwire.dump_rules(), nfwire.dump_leads(), *elements]
         return [message for request in requests for message in self._dump_table(request)]
 
-    def _add_link(self, found: Inventory) -> None:
+    def _add_link(self, found: Inventory, qdiscs: Iterable[Qdisc]) -> None:
         """Our IFB, or what stands in its place by index or by name."""
         link = self.link(numbers.IFB_INDEX)
-        own = hooks.read_own_link(link) if link is not None else None
-        if own is not None:
-            found.specs[LinkKey(numbers.IFB_INDEX)] = own
-            return
+        if link is not None:
+            on_it = [one for one in qdiscs if one.ifindex == link.ifindex]
+            has_tree, is_hooked = (
+                any(map(is_our_root, on_it)),
+                any(one.parent == uapi.CLSACT for one in on_it),
+            )
+            own = hooks.read_own_link(link, has_tree=has_tree, is_hooked=is_hooked)
+            if own is not None:
+                found.specs[LinkKey(numbers.IFB_INDEX)] = own
+                return
         try:
             link = link or answers.read_link(self._route.get(wire.get_link(0, numbers.IFB_NAME)))
         except RequestRefused:

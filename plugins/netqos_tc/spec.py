@@ -138,12 +138,17 @@ class RootSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkSpec:
-    """The IFB: its name, whether it is up, the packets that its own queue takes, and its MTU."""
+    """The IFB: its name, whether it is up, the packets that its own queue takes, its MTU, and our mark (its alias).
+
+    `is_hooked`: somebody put a hook for filters on it, where packets may be led astray.
+    """
 
     name: str = numbers.IFB_NAME
     is_up: bool = True
     queue_length: int = 1000
     mtu: int = 65535
+    mark: str = numbers.MARK
+    is_hooked: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,13 +157,14 @@ class RedirectSpec:
 
     `is_choosy`: only those that have a class of the ingress tree, else all. `owns_hook`: the hook itself (clsact) was
     made by us, and goes with the filter where nothing else is on it. `more` are other filters that have the same
-    preference. A filter with our preference that is none of ours has target -1.
+    preference. A filter with our preference that is not as we make it has target -1. `is_marked`: our mark is on it.
     """
 
     target: int
     owns_hook: bool
     more: int = 0
     is_choosy: bool = False
+    is_marked: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

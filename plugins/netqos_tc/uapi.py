@@ -28,6 +28,7 @@ TCMSG: Final = struct.Struct("=B3xiIII")
 KIND: Final = 1
 OPTIONS: Final = 2
 STATS2: Final = 7
+EGRESS_BLOCK: Final = 14
 CHAIN: Final = 11
 
 # TCA_HTB_*; struct tc_htb_opt is two of struct tc_ratespec and five numbers.

@@ -179,8 +179,8 @@ class Writer:
         match edit:
             case Edit(key=LinkKey(ifindex), before=None, after=LinkSpec() as spec):
                 return hooks.make_link(ifindex, spec)
-            case Edit(key=LinkKey(ifindex), after=LinkSpec() as spec):
-                return [hooks.change_link(ifindex, spec)]
+            case Edit(key=LinkKey(ifindex), before=LinkSpec() as met, after=LinkSpec() as spec):
+                return hooks.change_link(ifindex, met, spec)
             case Edit(key=LinkKey(ifindex)):
                 return [hooks.delete_link(ifindex)]
             case Edit(key=RedirectKey(ifindex), before=before, after=after):

@@ -108,6 +108,14 @@ RX_HARMS = {
     "IFB down": Harm("ip link set {ifb} down", ("device {ifb}",)),
     "IFB's queue shortened": Harm("ip link set {ifb} txqueuelen 32", ("device {ifb}",)),
     "IFB's MTU lowered": Harm("ip link set {ifb} mtu 1500", ("device {ifb}",)),
+    "IFB renamed": Harm("ip link set {ifb} name foo0", ("device (foo0|{ifb})",)),
+    "IFB's alias changed": Harm("ip link set {ifb} alias foo", ("device {ifb}",)),
+    "IFB's packets led astray": Harm(
+        "tc qdisc add dev {ifb} clsact\n"
+        "tc filter add dev {ifb} egress pref 1 u32 match u32 0 0 action mirred egress redirect dev lo",
+        ("device {ifb}",),
+    ),
+    "hook of others on the IFB": Harm("tc qdisc add dev {ifb} ingress", ("device {ifb}",)),
     "ingress root deleted": Harm("tc qdisc del dev {ifb} root", _IFB[1:3]),
     "ingress total changed": Harm(
         "tc class change dev {ifb} parent 4e52: classid 4e52:1 htb rate 7mbit", ("class 4e52:1 on {ifb}",)
@@ -138,6 +146,12 @@ RX_HARMS = {
     "redirect led elsewhere": Harm(
         "tc filter del dev {veth} egress\n"
         "tc filter add dev {veth} egress pref 65106 protocol all u32 match u32 0 0 "
+        "action mirred egress redirect dev lo",
+        ("redirect at the egress of {veth}",),
+    ),
+    "redirect of one protocol instead": Harm(
+        "tc filter del dev {veth} egress\n"
+        "tc filter add dev {veth} egress pref 65106 protocol ip u32 match u32 0 0 "
         "action mirred egress redirect dev lo",
         ("redirect at the egress of {veth}",),
     ),

@@ -38,6 +38,7 @@ pytestmark = pytest.mark.kernel(
 
 RX, TX = Direction.RX, Direction.TX
 TX_BPS, RX_BPS = 90 * M, 60 * M
+MIRROR = "u32 match u32 0 0 action mirred egress mirror dev lo"
 LOCAL, UNKNOWN = numbers.LOCAL, numbers.UNKNOWN
 
 
@@ -437,6 +438,39 @@ async def test_a_device_of_somebody_else_in_the_ifbs_place_is_left_alone() -> No
         node.rig.node.run(["ip", "link", "del", numbers.IFB_NAME])
         plan = await node.bring(desired(node, pod(node, "web")))
         assert not plan.findings
+
+
+@pytest.mark.parametrize(
+    ("qdisc", "protocol", "says"),
+    [
+        ("egress_block 5 clsact", "", "a block"),
+        ("clsact", "ip", "has the preference of ours"),
+        ("clsact", "all", "has the preference of ours"),
+    ],
+)
+async def test_what_others_have_in_the_place_of_a_redirect_stays_and_is_told(
+    qdisc: str, protocol: str, says: str
+) -> None:
+    with shaped_node("web", "bulk") as node:
+        veth = node.rig.pod("web").link
+        node.tc(*f"qdisc add dev {veth} {qdisc}".split())
+        if protocol:
+            line = f"filter add dev {veth} egress pref 65106 protocol {protocol} {MIRROR}"
+            node.tc(*line.split())
+        listed = (
+            node.tc("qdisc", "show", "dev", veth, "clsact"),
+            node.tc("filter", "show", "dev", veth, "egress"),
+        )
+        plan = await node.bring(desired(node, pod(node, "web"), pod(node, "bulk")))
+        found = {one.subject: one.message for one in plan.findings if one.code == "not-enforced-ingress"}
+        assert set(found) == {veth, "pod ns/web"}
+        assert says in found[veth]
+        assert await node.backend.is_untouched()
+        await node.bring(NOTHING)
+        assert listed == (
+            node.tc("qdisc", "show", "dev", veth, "clsact"),
+            node.tc("filter", "show", "dev", veth, "egress"),
+        )
 
 
 async def test_large_packets_and_jumbo_frames_pass_whole() -> None:

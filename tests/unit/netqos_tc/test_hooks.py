@@ -43,7 +43,7 @@ def test_a_redirect_of_what_a_program_chooses_reads_back(owns_hook: bool) -> Non
     made, _action = hooks.make_redirect(DEVICE, spec, 7)
     assert hooks.read_redirect([answer(made)]) == spec
     older = answer(made)._replace(body=answer(made).body.replace(b"netqos 2", b"netqos 0"))
-    assert hooks.read_redirect([older]) == RedirectSpec(target=-1, owns_hook=False)
+    assert hooks.read_redirect([older]) == RedirectSpec(target=-1, owns_hook=owns_hook)
 
 
 def test_another_library_reads_the_same_redirect() -> None:
@@ -57,6 +57,9 @@ def test_another_library_reads_the_same_redirect() -> None:
     assert (key["key_val"], key["key_mask"]) == (0, 0)
 
 
+STRANGE = RedirectSpec(target=-1, owns_hook=False, is_marked=False)
+
+
 def stranger(**changes: object) -> Message:
     """A filter with our preference that differs from ours."""
     spec = FilterSpec(
@@ -68,19 +71,20 @@ def stranger(**changes: object) -> Message:
 
 @pytest.mark.parametrize("changes", [{}, {"protocol": 0x0800}, {"matches": ()}])
 def test_whatever_else_has_our_preference_leads_nowhere_that_we_know(changes: dict[str, object]) -> None:
-    assert hooks.read_redirect([stranger(**changes)]) == RedirectSpec(target=-1, owns_hook=False)
+    assert hooks.read_redirect([stranger(**changes)]) == STRANGE
 
 
 def test_a_redirect_of_somebody_else_is_not_ours() -> None:
     ours = redirect()
     theirs = ours._replace(body=ours.body.replace(b"netqos+hook", b"other+agent"))
-    assert hooks.read_redirect([theirs]) == RedirectSpec(target=-1, owns_hook=False)
+    assert hooks.read_redirect([theirs]) == STRANGE
 
 
 def test_several_with_our_preference_are_counted_and_those_of_others_left_out() -> None:
     ours = redirect()
     other = answer(wire.make_filter(DEVICE, 7, FilterSpec(protocol=0x0800, matches=(), minor=1)))
     assert hooks.read_redirect([other, ours, stranger(), other]) == replace(OURS, more=1)
+    assert hooks.read_redirect([stranger(), ours]) == replace(STRANGE, more=1, is_marked=True, owns_hook=True)
     assert hooks.read_redirect([other]) is None
     assert hooks.preferences([other, ours, other]) == (7,)
 
@@ -108,6 +112,8 @@ def test_the_ifb_is_marked_and_up_with_its_queue_before_anything_is_sent_to_it()
 )
 def test_which_device_is_our_ifb(link: Link, is_ours: bool) -> None:
     assert (hooks.read_own_link(link) is not None) is is_ours
+    is_known_by_its_tree = (link.ifindex, link.kind) == (numbers.IFB_INDEX, "ifb")
+    assert (hooks.read_own_link(link, has_tree=True) is not None) is is_known_by_its_tree
 
 
 def test_what_a_link_is_like_is_read_whole() -> None:
