@@ -11,10 +11,12 @@ from dataclasses import dataclass, replace
 
 import pytest
 
+from netqos.errors import Unsupported
 from netqos.model.desired import DesiredPod, DesiredState
 from netqos.model.levels import Direction, Level, PerDirection
 from netqos.model.rules import IpMatch, PortMatch, PortRange, Protocol, Rule
 from netqos.testing import states
+from netqos.testing.hostpod import HostPod
 from netqos.testing.netns import Namespace
 from netqos.testing.networks import NETWORKS
 from netqos.testing.states import M
@@ -170,18 +172,20 @@ async def test_a_port_has_its_maximum_and_the_rest_has_what_the_pod_has(
 
 @pytest.mark.parametrize(("way", "least_bps"), [(TX, 12 * M), (RX, 7 * M)])
 async def test_a_minimum_is_kept_when_the_pods_of_a_level_want_all(way: Direction, least_bps: int) -> None:
-    """Without it the three flows of the level would have a third each."""
-    with shaped_node("web", "db") as node:
+    """Without it the four leaves of the level would have a quarter each."""
+    with shaped_node("web", "db", "one", "two") as node:
         rule = Rule(matches=(ports(5001),), minimum_bps=least_bps)
-        pods = (ruled(node, "web", Level.L1, on(way, rule)), node.pod("db", Level.L0))
-        await node.bring(shaped(node, way, *pods))
+        others = (node.pod("db", Level.L0), node.pod("one", Level.L1), node.pod("two", Level.L1))
+        await node.bring(shaped(node, way, ruled(node, "web", Level.L1, on(way, rule)), *others))
         level_bps = 30 * M if way is TX else 18 * M
         start(node, "db", way, 5003, rate_bps=150 * M, seconds=2.5)
+        for name in ("one", "two"):
+            start(node, name, way, 5004, rate_bps=60 * M, seconds=2.5)
         start(node, "web", way, 5001, rate_bps=least_bps * 12 // 10, seconds=2.5)
         start(node, "web", way, 5002, rate_bps=60 * M, seconds=2.5)
         found = await rates(node, way, after_s=0.6, seconds=1.4)
     assert found[f"web {way.value} 0"] >= least_bps / M * 0.97
-    assert found["web"] <= (level_bps - least_bps) / M * 1.1
+    assert found["web"] + found["one"] + found["two"] <= (level_bps - least_bps) / M * 1.1
 
 
 @pytest.mark.parametrize(("way", "limit_bps"), [(TX, 10 * M), (RX, 6 * M)])
@@ -288,6 +292,7 @@ def traffic_class(sink: socket.socket) -> int:
     return int(struct.unpack("i", value)[0]) if len(value) >= 4 else value[0]
 
 
+@pytest.mark.kernel("vxlan")
 async def test_what_leaves_in_a_tunnel_is_matched_once_by_what_is_inside() -> None:
     """The outer packet has the class of the inner one, and a port of its own."""
     network = NETWORKS["vxlan"]
@@ -304,6 +309,35 @@ async def test_what_leaves_in_a_tunnel_is_matched_once_by_what_is_inside() -> No
             node.rig.pod("web").call(few, remote.address, port, TX, count)
         found = await sent(node, TX)
     assert found == {"web tx 1": 20, "web": 30}
+
+
+@contextlib.contextmanager
+def host_pod(node: ShapedNode) -> Iterator[HostPod]:
+    try:
+        place = HostPod("agent", node.rig.node)
+    except Unsupported as problem:
+        pytest.skip(str(problem))
+    try:
+        yield place
+    finally:
+        place.remove()
+
+
+async def test_a_pod_on_the_hosts_network_has_its_egress_rules() -> None:
+    """Its packets have the node's address; the cgroup told their class, and the rules go by that."""
+    with shaped_node("web") as node, host_pod(node) as place:
+        rules = on(TX, Rule(matches=(ports(5001),), maximum_bps=9 * M), Rule(matches=(ports(5002),), dscp=10))
+        agent = replace(
+            states.pod("ns/agent", Level.L1, rules=rules, cgroup=place.path, host_network=True),
+            cgroup_id=place.cgroup.stat().st_ino,
+        )
+        await node.bring(shaped(node, TX, agent))
+        wire = node.rig.wire
+        with taker(wire, wire.address, 5002) as marked:
+            for port, count in ((5001, 20), (5002, 30), (5003, 10)):
+                place.fork(few, wire.address, port, TX, count).result()
+            assert traffic_class(marked) >> 2 == 10
+        assert await sent(node, TX) == {"agent tx 0": 20, "agent": 40}
 
 
 # ---------------------------------------------------------------- what changes, and what comes back

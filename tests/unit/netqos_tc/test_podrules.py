@@ -61,6 +61,19 @@ def texts(*items: tuple[Rule, int], way: Direction = TX) -> tuple[str, ...]:
             ["ip daddr 10.0.0.0/8 return", "ip daddr 192.0.2.7 return", "ip6 daddr fd00::/8 return"],
         ),
         (Rule(matches=(IpMatch(networks=("0.0.0.0/0",)),)), 0, RX, ["meta nfproto ipv4 return"]),
+        (
+            Rule(
+                matches=(
+                    PortMatch(
+                        ranges=tuple(PortRange(low=one, high=one) for one in (82, 80, 81, 84)),
+                        protocol=Protocol.UDP,
+                    ),
+                )
+            ),
+            0,
+            TX,
+            ["meta l4proto udp th dport 80-82 return", "meta l4proto udp th dport 84 return"],
+        ),
         (Rule(matches=(PortMatch(ranges=()),)), 0x1002, TX, []),
         (
             Rule(matches=(PortMatch(ranges=(PortRange(low=0, high=80), PortRange(low=81, high=65535))),)),
