@@ -19,7 +19,7 @@ from netqos.model.desired import DesiredState
 from netqos.model.health import Finding, error
 from netqos.model.ids import IfName, PodUid
 from netqos.model.plan import ApplyResult, ObservedState, Plan
-from netqos_tc import changes, classify, describe, evidence, numbers, options
+from netqos_tc import answers, changes, classify, describe, evidence, numbers, options
 from netqos_tc.answers import HtbClass, Link
 from netqos_tc.audit import Auditor, Fingerprint
 from netqos_tc.chooser import Chooser
@@ -41,6 +41,7 @@ from netqos_tc.strays import Watch
 from netqos_tc.surroundings import Surroundings
 from netqos_tc.writer import Tools, Writer
 
+DIRECT: Final = "direct-packets"
 DIRECT_SHOWN_S: Final = 60.0
 """How long the finding of unshaped packets is shown after the last of them."""
 
@@ -273,9 +274,23 @@ class TcBackend:
         if self._evidence is None or not self._evidence.is_due:
             return False
         trees = {ifindex: link.name for ifindex, link in self._links.items()}
-        return self._evidence.look(
+        is_news = self._evidence.look(
             trees, self._uplinks, lambda: evidence.claimed_by(self._seen.elements, self._names)
         )
+        return self._has_direct_news() or is_news
+
+    def _has_direct_news(self) -> bool:
+        """Whether the devices that sent packets unshaped are others than those that are told."""
+        reader = self._open().reader
+        roots = {ifindex: reader.our_root(ifindex) for ifindex in self._links}
+        counts = {
+            ifindex: answers.read_direct_packets(root.options)
+            for ifindex, root in roots.items()
+            if root is not None
+        }
+        now = self._direct.findings(counts, self._links, self._context.monotonic())
+        told = {one.subject for one in self._seen.findings if one.code == DIRECT}
+        return {one.subject for one in now} != told
 
     def _nft(self) -> NftRunner:
         """One libnftables context for the life of the backend."""
@@ -320,7 +335,7 @@ class DirectPackets:
         self._counts = dict(counts)
         return tuple(
             error(
-                "direct-packets",
+                DIRECT,
                 links[ifindex].name,
                 f"{grown} packets were sent past every class (direct_packets_stat is {counts[ifindex]})",
                 hint=f"a program may send raw frames with the priority {numbers.text(numbers.kind_on(ifindex).root)}0; "

@@ -17,8 +17,9 @@ from netqos.model.levels import Level
 from netqos.testing.networks import NETWORKS
 from netqos_tc import numbers
 from netqos_tc.classify import owner_of
-from netqos_tc.evidence import LOOK_S, Evidence, claimed_by
+from netqos_tc.evidence import LOOK_S, SHOWN_S, Evidence, claimed_by
 from netqos_tc.netlink import Channel
+from netqos_tc.observed import TcObserved
 from netqos_tc.strays import Watch
 from tests.kernel.tcnode import WIRE_PORT, ShapedNode, send, shaped_node
 from tests.kernel.test_tc_nobodys import forge, take_over, trusting
@@ -47,10 +48,10 @@ class Watched:
     evidence: Evidence
     clock: Hand
 
-    async def look(self) -> tuple[Finding, ...]:
-        """One look, some time after the one before."""
+    async def look(self, seen: TcObserved | None = None) -> tuple[Finding, ...]:
+        """One look, some time after the one before, with what was observed last."""
         self.clock.now_s += LOOK_S
-        seen = await self.node.backend.observe()
+        seen = seen or await self.node.backend.observe()
         names = {owner_of(pod.uid): pod.name for pod in self.node.desired.pods}
         self.evidence.look(seen.names, (self.node.ifindex,), lambda: claimed_by(seen.elements, names))
         return self.evidence.findings()
@@ -172,6 +173,25 @@ async def test_a_class_that_a_rule_behind_ours_takes_away_is_told() -> None:
             findings = await one.look()
         assert [one.code for one in findings] == ["claimed-unclassed"]
         assert findings[0].message.startswith("400 packets")
+
+
+async def test_an_element_deleted_by_hand_is_told_while_it_is_gone() -> None:
+    with watched("web") as one:
+        node, wire = one.node, one.node.rig.wire
+        await node.bring(node.node(node.pod("web", Level.L0)))
+        web, before = node.rig.pod("web"), await node.backend.observe()
+        await one.look(before)
+        node.nft(f"delete element inet netqos tx4 {{ {web.address} }}\n")
+        for _ in range(2):
+            web.call(send, wire.address, 100)
+            web.call(send, wire.address6, 100)
+            await one.look(before)
+        (found,) = one.evidence.findings()
+        assert found.message.startswith("200 packets")
+        await node.repair()
+        one.clock.now_s += SHOWN_S
+        web.call(send, wire.address, 100)
+        assert await one.look() == ()
 
 
 async def test_what_is_sent_past_the_queue_is_told_by_the_devices_counter() -> None:

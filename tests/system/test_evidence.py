@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from typing import Any
 
 import pytest
@@ -18,6 +19,15 @@ M = 1_000_000
 
 def told(status: dict[str, Any]) -> list[tuple[str, str]]:
     return [(one["code"], one["subject"]) for one in status["backends"]["tc"]["findings"]]
+
+
+def send_past_every_class(device: str) -> None:
+    """Frames with the root's own handle as their priority: HTB sends them at once."""
+    with socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as sender:
+        sender.setsockopt(socket.SOL_SOCKET, socket.SO_PRIORITY, 0x4E510000)
+        sender.bind((device, 0x0800))
+        for _ in range(20):
+            sender.send(b"\xff" * 6 + bytes(6) + b"\x08\x00" + bytes(100))
 
 
 def test_a_class_that_somebody_takes_away_is_told_and_a_path_says_what_moved() -> None:
@@ -52,6 +62,10 @@ def test_a_class_that_somebody_takes_away_is_told_and_a_path_says_what_moved() -
             )
             status = daemon.client.wait_until("/v1/status", lambda found: bool(told(found)), timeout_s=20)
             assert told(status) == [("claimed-unclassed", "pod web")]
+            rig.node.call(send_past_every_class, rig.uplink)
+            daemon.client.wait_until(
+                "/v1/status", lambda found: ("direct-packets", rig.uplink) in told(found), timeout_s=10
+            )
         finally:
             traffic.stop()
             daemon.stop()
