@@ -10,6 +10,7 @@ Arguments are bits per second and bytes; results are the kernel's units (bytes p
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from netqos.model.levels import Level
@@ -138,6 +139,7 @@ def inner_burst(rate: int, *, mtu: int) -> int:
     return max(rate * _INNER_BURST_MS // 1000, _LEAST_INNER_BURST, frame_bytes(mtu))
 
 
+@lru_cache(maxsize=8192)
 def leaf_shape(level: Level, rate_bps: int, ceil_bps: int, *, mtu: int) -> Shape:
     """A leaf: burst 16 KiB in L0, two frames in L1 and L2; cburst by its ceiling.
 
@@ -226,6 +228,7 @@ def fair_target_us(rate_bps: int, *, target_ms: int, mtu: int) -> int:
     return max(target_ms * 1000, two_frames_us)
 
 
+@lru_cache(maxsize=8192)
 def queue_bytes(rate_bps: int, *, target_ms: int, mtu: int) -> int:
     """The length of a leaf's queue: `target_ms` of the rate that it can count on (min(limit, guarantee of its level)).
 

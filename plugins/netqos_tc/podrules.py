@@ -118,8 +118,7 @@ def rules_spec(
         texts.append("fib saddr type local return")
     for number, (rule, minor) in enumerate(items):
         for text in _texts(rule, direction, minor):
-            digest = hashlib.sha256(text.encode()).hexdigest()[:16]
-            comments.append(f"netqos 1 {number} {minor:x} {digest}")
+            comments.append(f"netqos 1 {number} {minor:x} {_digest(text)}")
             texts.append(text)
     return RulesSpec(owner=_plain(owner), comments=tuple(comments), texts=tuple(texts))
 
@@ -147,6 +146,11 @@ def change_text(key: RulesKey, before: RulesSpec | None, after: RulesSpec | None
 def _plain(owner: str) -> str:
     """An owner as a word that commands may hold: names of others are not to be read as commands."""
     return owner if _PLAIN.fullmatch(owner) else "sha256:" + hashlib.sha256(owner.encode()).hexdigest()
+
+
+@lru_cache(maxsize=8192)
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 @lru_cache(maxsize=8192)

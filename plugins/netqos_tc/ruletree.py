@@ -115,8 +115,10 @@ def assign(
 
     Of a plan that may only add, a workload whose leaf would have to move keeps what it has, and gets no rules yet.
     """
-    wishes = [_wish(owner, pod, desired) for owner, pod in claimed.items() if pod.rules.tx or pod.rules.rx]
+    wishes = [_wish(owner, pod, desired) for owner, pod in claimed.items() if _has_rules(pod)]
     level_minors = {owner: numbers.LEVELS[pod.level] for owner, pod in claimed.items()}
+    if not wishes:
+        return register.assign(level_minors), []
     grouped = {group_name(one.owner): numbers.LEVELS[one.pod.level] for one in wishes if one.has_group}
     groups = register.assign(grouped)
     parents = {one.owner: groups[group_name(one.owner)] for one in wishes if one.has_group}
@@ -144,17 +146,16 @@ def chains_of(ruled: Iterable[Ruled], direction: Direction) -> dict[Key, Spec]:
 
 def findings(desired: DesiredState, shaped: Mapping[Direction, bool]) -> Iterator[Finding]:
     """What of rules is not enforced. `shaped`: the directions in which there is a tree."""
-    for pod in desired.pods:
-        for way in Direction:
-            if pod.rules[way] and not shaped[way]:
-                yield warning(
-                    f"not-enforced-rules-{way.pod_word}",
-                    f"pod {pod.name}",
-                    f"not enforced: its {way.pod_word} rules; nothing is shaped in that direction",
-                    hint="rules need network QoS to be on, or a limit of any workload in that direction",
-                )
-            elif pod.rules[way]:
-                yield from _escapes(pod, way)
+    for pod, way in ((pod, way) for pod in desired.pods if _has_rules(pod) for way in Direction):
+        if pod.rules[way] and not shaped[way]:
+            yield warning(
+                f"not-enforced-rules-{way.pod_word}",
+                f"pod {pod.name}",
+                f"not enforced: its {way.pod_word} rules; nothing is shaped in that direction",
+                hint="rules need network QoS to be on, or a limit of any workload in that direction",
+            )
+        elif pod.rules[way]:
+            yield from _escapes(pod, way)
 
 
 def _escapes(pod: DesiredPod, way: Direction) -> Iterator[Finding]:
@@ -175,6 +176,10 @@ def _escapes(pod: DesiredPod, way: Direction) -> Iterator[Finding]:
                 "the rule's packets keep the pod's own level",
                 hint="remove qos-class from the rule, or the pod's limit",
             )
+
+
+def _has_rules(pod: DesiredPod) -> bool:
+    return bool(pod.rules.tx or pod.rules.rx)
 
 
 def _wish(owner: str, pod: DesiredPod, desired: DesiredState) -> _Wish:
