@@ -19,7 +19,7 @@ from netqos.model.desired import DesiredState
 from netqos.model.health import Finding, error
 from netqos.model.ids import IfName, PodUid
 from netqos.model.plan import ApplyResult, ObservedState, Plan
-from netqos_tc import answers, changes, classify, describe, evidence, numbers, options
+from netqos_tc import answers, changes, claims, classify, describe, numbers, options
 from netqos_tc.answers import HtbClass, Link
 from netqos_tc.audit import Auditor, Fingerprint
 from netqos_tc.chooser import Chooser
@@ -275,7 +275,7 @@ class TcBackend:
             return False
         trees = {ifindex: link.name for ifindex, link in self._links.items()}
         is_news = self._evidence.look(
-            trees, self._uplinks, lambda: evidence.claimed_by(self._seen.elements, self._names)
+            trees, self._uplinks, lambda: claims.claimed_by(self._seen.elements, self._names)
         )
         return self._has_direct_news() or is_news
 

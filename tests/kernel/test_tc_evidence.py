@@ -16,8 +16,9 @@ from netqos.model.health import Finding
 from netqos.model.levels import Level
 from netqos.testing.networks import NETWORKS
 from netqos_tc import numbers
+from netqos_tc.claims import SHOWN_S, claimed_by
 from netqos_tc.classify import owner_of
-from netqos_tc.evidence import LOOK_S, SHOWN_S, Evidence, claimed_by
+from netqos_tc.evidence import LOOK_S, Evidence
 from netqos_tc.netlink import Channel
 from netqos_tc.observed import TcObserved
 from netqos_tc.strays import Watch

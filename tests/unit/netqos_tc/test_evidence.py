@@ -7,7 +7,7 @@ from collections.abc import Hashable
 from netqos.model.health import Severity
 from netqos_tc import numbers
 from netqos_tc.answers import HtbClass
-from netqos_tc.evidence import SHOWN_S, Claims, claimed_by
+from netqos_tc.claims import SHOWN_S, Claims, claimed_by
 from netqos_tc.observed import TcObserved
 from netqos_tc.paths import Ways
 from netqos_tc.places import Device, Route, Routes
