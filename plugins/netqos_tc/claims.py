@@ -25,8 +25,8 @@ _REASONS: Final = {
     OUTSIDE: "they came in by another device than the one behind which it is, or its element was missing",
 }
 _HINTS: Final = {
-    PAST: "look for a rule behind ours that sets the priority (`nft list ruleset`), a flowtable (`nft list flowtables`), "
-    "or a program on the node that sends frames of its own (`ss -0 -p`)",
+    PAST: "look for a rule behind ours that sets the priority (`nft list ruleset`), a flowtable (`nft list "
+    "flowtables`), or a program on the node that sends frames of its own (`ss -0 -p`)",
     OUTSIDE: "another workload may forge its address (CAP_NET_RAW), or it has a second way out that the node's routes "
     "do not know",
 }
