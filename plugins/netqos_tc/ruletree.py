@@ -145,36 +145,26 @@ def chains_of(ruled: Iterable[Ruled], direction: Direction) -> dict[Key, Spec]:
 
 
 def findings(desired: DesiredState, shaped: Mapping[Direction, bool]) -> Iterator[Finding]:
-    """What of rules is not enforced. `shaped`: the directions in which there is a tree."""
+    """What of rules is not enforced. `shaped`: the directions in which there is a tree.
+
+    A rule with another level of a pod that has a limit is told where that is decided (`netqos.engine.pods`).
+    """
     for pod, way in ((pod, way) for pod in desired.pods if _has_rules(pod) for way in Direction):
+        word = way.pod_word
         if pod.rules[way] and not shaped[way]:
             yield warning(
-                f"not-enforced-rules-{way.pod_word}",
+                f"not-enforced-rules-{word}",
                 f"pod {pod.name}",
-                f"not enforced: its {way.pod_word} rules; nothing is shaped in that direction",
+                f"not enforced: its {word} rules; nothing is shaped in that direction",
                 hint="rules need network QoS to be on, or a limit of any workload in that direction",
             )
-        elif pod.rules[way]:
-            yield from _escapes(pod, way)
-
-
-def _escapes(pod: DesiredPod, way: Direction) -> Iterator[Finding]:
-    if _is_too_small(pod, way):
-        yield warning(
-            f"not-enforced-rules-{way.pod_word}",
-            f"pod {pod.name}",
-            f"not enforced: minima and maxima of its {way.pod_word} rules; its limit is too small to be parted among "
-            f"them; allowed: {format_bandwidth(_LEAST_PART_BPS)} for each rule and the rest",
-            hint="raise the limit or remove rules",
-        )
-    for number, rule in enumerate(pod.rules[way]):
-        if rule.level not in {None, pod.level} and pod.limits_bps[way] is not None:
+        elif pod.rules[way] and _is_too_small(pod, way):
             yield warning(
-                "not-enforced-rule",
+                f"not-enforced-rules-{word}",
                 f"pod {pod.name}",
-                f"not enforced: qos-class of {way.pod_word} rule {number}, which would let the pod out of its limit; "
-                "the rule's packets keep the pod's own level",
-                hint="remove qos-class from the rule, or the pod's limit",
+                f"not enforced: minima and maxima of its {word} rules; its limit is too small to be parted among "
+                f"them; allowed: {format_bandwidth(_LEAST_PART_BPS)} for each rule and the rest",
+                hint="raise the limit or remove rules",
             )
 
 

@@ -143,14 +143,13 @@ def _refuses(finding: Finding, direction: Direction, what: str) -> bool:
     """Whether a finding about a pod, by its code, denies `what` of it.
 
     `not-enforced-rules`, `-limit`, `-level` and `-egress`, `-ingress` deny that alone, one with both, such as
-    `not-enforced-rules-egress`, only of that direction; `not-enforced-rule` is about one of several rules and denies
-    none of these. Any other `not-enforced...`, and `pending`, denies all of the pod.
+    `not-enforced-rules-egress`, only of that direction; any other `not-enforced...`, and `pending`, all of the pod.
     """
     _, marker, part = finding.code.rpartition("not-enforced")
     if not marker:
         return finding.code == "pending"
     words = set(filter(None, part.split("-")))
-    ways, things = words & {"egress", "ingress"}, words & {"level", "limit", "rules", "rule"}
+    ways, things = words & {"egress", "ingress"}, words & {"level", "limit", "rules"}
     if words - ways - things:
         return True
     return (not ways or direction.pod_word in ways) and (not things or what in things)

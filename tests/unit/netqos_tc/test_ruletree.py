@@ -147,10 +147,6 @@ def test_what_cannot_be_is_said() -> None:
     assert {(one.code, one.message.partition(";")[0]) for one in found} == {
         ("not-enforced-rules-ingress", "not enforced: its ingress rules"),
         ("not-enforced-rules-egress", "not enforced: minima and maxima of its egress rules"),
-        (
-            "not-enforced-rule",
-            "not enforced: qos-class of egress rule 0, which would let the pod out of its limit",
-        ),
     }
 
 

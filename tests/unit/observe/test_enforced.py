@@ -91,7 +91,6 @@ def test_warnings_about_a_device_do_not_stop_it() -> None:
         ("not-enforced-limit", True, False, True),
         ("not-enforced-rules-egress", True, True, False),
         ("not-enforced-rules-ingress", True, True, True),
-        ("not-enforced-rule", True, True, True),
         ("limit-not-enforced-egress", False, False, False),
         ("not-enforced-ingress", True, True, True),
         ("not-enforced-cgroup", False, False, False),
