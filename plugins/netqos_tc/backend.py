@@ -8,12 +8,13 @@ reads or writes within milliseconds and yields only while a leaf is drained.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final, cast
 
-from netqos.backend import BackendContext, Capabilities, FastPath, LeafCounters, NftRunner
+from netqos.backend import BackendContext, Capabilities, FastPath, LeafCounters, NftRunner, PacketWay
 from netqos.errors import Unsupported
 from netqos.model.desired import DesiredState
 from netqos.model.health import Finding, error
@@ -32,7 +33,7 @@ from netqos_tc.netclasses import NetClasses, NetClassesSeen
 from netqos_tc.netlink import Channel
 from netqos_tc.numbers import is_pod_minor
 from netqos_tc.observed import TcObserved
-from netqos_tc.paths import Way, Ways
+from netqos_tc.paths import Ways
 from netqos_tc.probe import probe
 from netqos_tc.reader import Inventory, Reader
 from netqos_tc.register import item_in, names_of, owner_in
@@ -230,14 +231,14 @@ class TcBackend:
     async def counters(self) -> Mapping[PodUid, tuple[LeafCounters, ...]]:
         """The counters of every workload's leaf, and of those of its rules, on each uplink."""
         names = {minor: name for name, minor in names_of(self._seen.specs).items() if is_pod_minor(minor)}
-        ways = Ways.of(self._seen, self._uplinks)
+        ways = Ways(self._seen, self._uplinks)
         found: dict[PodUid, tuple[LeafCounters, ...]] = {}
         for ifindex, link in self._links.items():
             for one in self._open().reader.classes(ifindex):
                 if one.minor in names:
                     owner, item = owner_in(names[one.minor]), item_in(names[one.minor])
                     uid = self._uids.get(owner, PodUid(owner))
-                    way = ways.way(one, link.name, owner, item)
+                    way = partial(ways.way, one, link.name, owner, item)
                     found[uid] = (*found.get(uid, ()), _leaf_counters(one, link.name, item, way))
         return found
 
@@ -383,7 +384,9 @@ class _Kernel:
         self.chooser.close()
 
 
-def _leaf_counters(one: HtbClass, device: str, item: int | None, way: Way) -> LeafCounters:
+def _leaf_counters(
+    one: HtbClass, device: str, item: int | None, way: Callable[[], PacketWay]
+) -> LeafCounters:
     return LeafCounters(
         direction=numbers.kind_on(one.ifindex).direction,
         sent_bytes=one.counters.sent_bytes,
@@ -392,6 +395,5 @@ def _leaf_counters(one: HtbClass, device: str, item: int | None, way: Way) -> Le
         backlog_bytes=one.counters.backlog_bytes,
         where=f"class {numbers.text(numbers.class_id(one.minor, one.ifindex))} on {device}",
         rule=item,
-        steps=way.steps,
-        claims=way.claims,
+        way=way,
     )

@@ -7,8 +7,9 @@ redirect that leads to the IFB, the class that counts. Source NAT is no step: pa
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from functools import cached_property
 
+from netqos.backend import PacketWay
 from netqos.model.levels import Direction
 from netqos_tc import describe, numbers
 from netqos_tc.answers import HtbClass
@@ -19,32 +20,24 @@ from netqos_tc.spec import ADDRESS_MAPS, ElementKey, ElementMap, RedirectKey, Re
 WORKLOAD = "workload"
 
 
-@dataclass(frozen=True, slots=True)
-class Way:
-    """The steps from where packets come to where they go, and the elements that tell whose they are; in words."""
-
-    steps: tuple[str, ...]
-    claims: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Ways:
-    """What is needed for the way of any workload; `elements` by direction and owner."""
+    """What is needed for the way of any workload, from what was observed last; nothing is made before it is asked."""
 
-    observed: TcObserved
-    uplinks: tuple[int, ...]
-    elements: Mapping[tuple[Direction, str], tuple[ElementKey, ...]]
+    def __init__(self, observed: TcObserved, uplinks: tuple[int, ...]) -> None:
+        """`uplinks` by index."""
+        self.observed = observed
+        self.uplinks = uplinks
 
-    @classmethod
-    def of(cls, observed: TcObserved, uplinks: tuple[int, ...]) -> Ways:
-        """Of what was observed last."""
+    @cached_property
+    def elements(self) -> Mapping[tuple[Direction, str], tuple[ElementKey, ...]]:
+        """The elements by direction and owner."""
         found: dict[tuple[Direction, str], tuple[ElementKey, ...]] = {}
-        for key, spec in observed.elements.items():
+        for key, spec in self.observed.elements.items():
             place = key.map.direction, spec.owner
             found[place] = (*found.get(place, ()), key)
-        return cls(observed=observed, uplinks=uplinks, elements=found)
+        return found
 
-    def way(self, one: HtbClass, device: str, owner: str, item: int | None = None) -> Way:
+    def way(self, one: HtbClass, device: str, owner: str, item: int | None = None) -> PacketWay:
         """The way of what a leaf of an owner counts; `item` is the place of the rule whose leaf it is."""
         direction = numbers.kind_on(one.ifindex).direction
         keys = self.elements.get((direction, owner), ())
@@ -58,9 +51,9 @@ class Ways:
         claims = tuple(map(_element, keys))
         if direction is Direction.TX:
             names = " | ".join(map(self.observed.device_name, behind)) or "the node's own stack"
-            return Way((WORKLOAD, names, told, leaf), claims)
+            return PacketWay((WORKLOAD, names, told, leaf), claims)
         uplinks = " | ".join(map(self.observed.device_name, self.uplinks)) or "no uplink"
-        return Way((uplinks, told, *self._led(behind), leaf, WORKLOAD), claims)
+        return PacketWay((uplinks, told, *self._led(behind), leaf, WORKLOAD), claims)
 
     def _devices(self, keys: Iterable[ElementKey]) -> tuple[int, ...]:
         """The devices behind which a workload is, in the order of its addresses."""

@@ -10,6 +10,7 @@ from netqos.backend.api import (
     FileStore,
     LeafCounters,
     NftRunner,
+    PacketWay,
     StateStore,
 )
 
@@ -23,5 +24,6 @@ __all__ = [
     "FileStore",
     "LeafCounters",
     "NftRunner",
+    "PacketWay",
     "StateStore",
 ]

@@ -44,13 +44,21 @@ class Capabilities:
     findings: tuple[Finding, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class PacketWay:
+    """The steps from where packets come to where they go, and what tells whose they are, as the kernel has it."""
+
+    steps: tuple[str, ...]
+    claims: tuple[str, ...]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeafCounters:
     """Counters of one pod in one direction: bytes and packets sent, packets dropped, bytes waiting.
 
     `rule` is the place of the rule inside the pod (contract 1.3) whose packets are counted apart, None for the rest.
-    `where` names the object that counts. `steps` is the way of the pod's packets by it, `claims` what tells that they
-    are the pod's: both in words, as read from the kernel.
+    `where` names the object that counts. `way` tells the way of the pod's packets by it, None where that is not known;
+    it is asked only where it is shown.
     """
 
     direction: Direction
@@ -60,8 +68,7 @@ class LeafCounters:
     backlog_bytes: int
     where: str = ""
     rule: int | None = None
-    steps: tuple[str, ...] = ()
-    claims: tuple[str, ...] = ()
+    way: Callable[[], PacketWay] | None = field(default=None, compare=False)
 
 
 class FastPath(Protocol):

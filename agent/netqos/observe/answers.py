@@ -179,7 +179,11 @@ def explain(
         enforcement=_enforcement(pod, desired, enforcement),
         scope=wire.SCOPE,
         now=[_now(view, pod, one) for one in view.loop.decisions.values()],
-        paths=[parts.path(one, before, moment.monotonic_s) for one in counters.get(pod.uid, ()) if one.steps],
+        paths=[
+            parts.path(one, one.way(), before, moment.monotonic_s)
+            for one in counters.get(pod.uid, ())
+            if one.way is not None
+        ],
         findings=parts.findings(_all_findings(pod, enforcement)),
     )
 

@@ -6,7 +6,8 @@ Whoever asked last is not told apart: two people that look at one pod shorten ea
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import Final
 
 from netqos.backend import LeafCounters
@@ -22,6 +23,11 @@ class Look:
 
     at_s: float
     counters: tuple[LeafCounters, ...]
+
+    @classmethod
+    def of(cls, at_s: float, counters: Iterable[LeafCounters]) -> Look:
+        """Without the ways, which would keep alive all that was observed then."""
+        return cls(at_s, tuple(replace(one, way=None) for one in counters))
 
     def before(self, now: LeafCounters) -> LeafCounters | None:
         """The same counter then; None where there was none, or it has begun anew since."""

@@ -109,7 +109,7 @@ class StatusApi:
         # The newest composition may have changed the pod meanwhile, or lost it.
         pod = asked.pod_by_uid(view, found.uid)
         moment = Moment.now(self._clock)
-        before = self._looks.turn(pod.uid, Look(moment.monotonic_s, counters))
+        before = self._looks.turn(pod.uid, Look.of(moment.monotonic_s, counters))
         return _json(answers.explain(view, pod, {pod.uid: counters}, moment, before=before))
 
     async def _plan(self, _request: Request, _values: Values) -> Response:

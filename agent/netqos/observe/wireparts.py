@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from netqos.backend import LeafCounters
+from netqos.backend import LeafCounters, PacketWay
 from netqos.model.composed import Choice, PodView
 from netqos.model.desired import DesiredPod
 from netqos.model.health import Finding
@@ -207,14 +207,14 @@ def _counters(read: LeafCounters) -> wire.CounterWire:
     )
 
 
-def path(read: LeafCounters, before: Look | None, now_s: float) -> wire.PathWire:
+def path(read: LeafCounters, told: PacketWay, before: Look | None, now_s: float) -> wire.PathWire:
     """The way of a pod's packets by what counts them, and how much that moved since `before`."""
     then = before.before(read) if before is not None else None
     return wire.PathWire(
         direction=word(read.direction),
         where=read.where,
-        steps=list(read.steps),
-        claims=list(read.claims),
+        steps=list(told.steps),
+        claims=list(told.claims),
         used=read.sent_packets > 0,
         moved=_moved(read, then, now_s - before.at_s) if before is not None and then is not None else None,
     )

@@ -96,7 +96,7 @@ def ways(devices: dict[int, Device], *led: int) -> Ways:
         devices=devices,
         routes=Routes.of([Route(version=4, length=32, network=ten, metric=0, device=5)]),
     )
-    return Ways.of(observed, (2,))
+    return Ways(observed, (2,))
 
 
 def test_the_way_of_a_workload_behind_its_own_veth() -> None:
@@ -128,7 +128,7 @@ def test_a_rules_own_leaf_is_said() -> None:
 def test_a_missing_redirect_or_element_is_said() -> None:
     known = ways({2: Device(name="up0"), 5: Device(name="cali5", kind="veth")})
     assert known.way(leaf(numbers.IFB_INDEX, 0x12), "netqos-ifb", "web").steps[2] == "no redirect at cali5"
-    nobody = Ways.of(TcObserved(), (2,))
+    nobody = Ways(TcObserved(), (2,))
     assert nobody.way(leaf(2, 0x11), "up0", "web").steps[1:3] == ("the node's own stack", "no element of nft")
     assert nobody.way(leaf(2, 0x11), "up0", "web").claims == ()
 

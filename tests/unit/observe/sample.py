@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import replace
 
-from netqos.backend import Capabilities, LeafCounters
+from netqos.backend import Capabilities, LeafCounters, PacketWay
 from netqos.model.composed import EMPTY_LAST_GOOD, AppliedLimit, Choice, Composition, PodView
 from netqos.model.desired import DesiredPod, DesiredState
 from netqos.model.health import Finding, error, info, warning
@@ -306,8 +306,9 @@ COUNTERS: dict[PodUid, tuple[LeafCounters, ...]] = {
             drops=0,
             backlog_bytes=0,
             where="class 4e51:1003",
-            steps=("workload", "cali7", "nft tx4", "class 4e51:1003 in L2 of up0"),
-            claims=("tx4 10.88.0.12",),
+            way=lambda: PacketWay(
+                ("workload", "cali7", "nft tx4", "class 4e51:1003 in L2 of up0"), ("tx4 10.88.0.12",)
+            ),
         ),
         LeafCounters(
             direction=Direction.RX,
@@ -316,14 +317,16 @@ COUNTERS: dict[PodUid, tuple[LeafCounters, ...]] = {
             drops=0,
             backlog_bytes=0,
             where="class 4e52:1003 on netqos-ifb",
-            steps=(
-                "up0",
-                "nft rx4",
-                "redirect at cali7",
-                "class 4e52:1003 in L2 of netqos-ifb",
-                "workload",
+            way=lambda: PacketWay(
+                (
+                    "up0",
+                    "nft rx4",
+                    "redirect at cali7",
+                    "class 4e52:1003 in L2 of netqos-ifb",
+                    "workload",
+                ),
+                ("rx4 10.88.0.12",),
             ),
-            claims=("rx4 10.88.0.12",),
         ),
     ),
 }

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from netqos.backend import LeafCounters
+from netqos.backend import LeafCounters, PacketWay
 from netqos.model.ids import PodUid
 from netqos.model.levels import Direction
 from netqos.observe import looks
@@ -21,14 +21,13 @@ THEN = LeafCounters(
     drops=1,
     backlog_bytes=70,
     where="class 4e52:1001 on netqos-ifb",
-    steps=("up0", "nft rx4", "workload"),
-    claims=("rx4 10.1.0.7",),
 )
+WAY = PacketWay(("up0", "nft rx4", "workload"), ("rx4 10.1.0.7",))
 NOW = replace(THEN, sent_bytes=4500, sent_packets=16, drops=4)
 
 
 def test_a_path_tells_what_moved_since_the_look_before() -> None:
-    assert parts.path(NOW, Look(3.0, (THEN,)), 5.5) == wire.PathWire(
+    assert parts.path(NOW, WAY, Look(3.0, (THEN,)), 5.5) == wire.PathWire(
         direction="ingress",
         where="class 4e52:1001 on netqos-ifb",
         steps=["up0", "nft rx4", "workload"],
@@ -49,11 +48,11 @@ def test_a_path_tells_what_moved_since_the_look_before() -> None:
     ids=["first look", "no counter then", "another object", "a counter that began anew"],
 )
 def test_without_an_earlier_count_nothing_moved(before: Look | None) -> None:
-    assert parts.path(NOW, before, 5.5).moved is None
+    assert parts.path(NOW, WAY, before, 5.5).moved is None
 
 
 def test_an_object_that_counted_nothing_is_not_used() -> None:
-    assert not parts.path(replace(NOW, sent_packets=0), None, 5.5).used
+    assert not parts.path(replace(NOW, sent_packets=0), WAY, None, 5.5).used
 
 
 def test_each_look_is_compared_with_the_one_before_and_few_are_kept() -> None:
@@ -64,3 +63,8 @@ def test_each_look_is_compared_with_the_one_before_and_few_are_kept() -> None:
     for number in range(looks.MOST):
         kept.turn(PodUid(f"pod {number}"), first)
     assert kept.turn(PodUid("web"), first) is None
+
+
+def test_a_look_keeps_no_way() -> None:
+    (kept,) = Look.of(1.0, (replace(NOW, way=lambda: WAY),)).counters
+    assert kept.way is None
