@@ -227,6 +227,7 @@ DRIFTS = {
     """,
     "table switched off": "nft add table inet netqos '{ flags dormant; }'",
     "map of another type": """
+        nft flush chain inet netqos forward
         nft flush chain inet netqos postrouting
         nft delete map inet netqos tx6
         nft add map inet netqos tx6 '{ type ipv4_addr : classid; }'
