@@ -46,7 +46,7 @@ COUNTERS = (
 RULES = (
     Column(head="direction"),
     Column(head="rule", right=True),
-    Column(head="matches", flexible=True),
+    Column(head="matches", flexible=True, wraps=True),
     Column(head="level"),
     Column(head="dscp", right=True),
     Column(head="minimum", right=True),
