@@ -196,6 +196,32 @@ def test_no_class_of_a_rule_is_outside_of_the_pods_limit(
         assert taken <= guarantee_bps[one.value] * M // 8 // 2
 
 
+SOME_OF_THEM = st.lists(SOME, max_size=3).map(tuple)
+PODS = st.builds(
+    lambda tx, rx, level: pod(PerDirection(tx=tx, rx=rx), level),
+    SOME_OF_THEM,
+    SOME_OF_THEM,
+    st.sampled_from(Level),
+)
+
+
+@settings(max_examples=60)
+@given(PODS, PODS, st.data())
+def test_a_kill_on_the_way_from_rules_to_rules_leaves_nothing(
+    first: DesiredPod, second: DesiredPod, data: st.DataObject
+) -> None:
+    model, other = kernel(), kernel()
+    bring(model, states.node((first,), uplinks=(UP,)))
+    wanted = states.node((second,), uplinks=(UP,))
+    operations = plan(wanted, model.observe()).operations
+    model.apply(operations[: data.draw(st.integers(0, len(operations)))])
+    bring(model, wanted)
+    assert not plan(wanted, model.observe())
+    bring(other, wanted)
+    for ifindex in (2, numbers.IFB_INDEX):
+        assert tree(model, ifindex) == tree(other, ifindex)
+
+
 def specs_of(desired: DesiredState) -> dict[Key, Spec]:
     layout = lay_out(desired, TcObserved(roots={2: Root(kind="noqueue", handle=0)}), Options(), Facilities())
     return dict(layout.specs)
