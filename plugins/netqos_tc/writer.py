@@ -14,7 +14,7 @@ from functools import partial
 from typing import Final, assert_never
 
 from netqos.backend import NftRunner, StateStore
-from netqos.errors import Rejected, Retryable
+from netqos.errors import NetqosError, Rejected, Retryable
 from netqos.model.plan import ApplyResult, Operation
 from netqos_tc import classify, hooks, nfwire, numbers, podrules, queues, root, wire
 from netqos_tc.changes import Edit
@@ -246,7 +246,7 @@ class Writer:
             some = ready[start : start + _CHAINS]
             try:
                 self._tools.nft().run("".join(_rules_text(job.edit) for job in some))
-            except (Rejected, Retryable):
+            except NetqosError:
                 self._alone(outcome, some, self._write_chain)
             else:
                 for job in some:

@@ -10,10 +10,11 @@ from unittest import mock
 
 import pytest
 
-from netqos.errors import Rejected
+from netqos.errors import Rejected, Unsupported
 from netqos.model.desired import DesiredState
-from netqos.model.levels import Level
+from netqos.model.levels import Direction, Level, PerDirection
 from netqos.model.plan import ApplyResult, Operation
+from netqos.model.rules import Rule
 from netqos.testing import states
 from netqos.testing.filehosts import MemoryState
 from netqos_tc import answers, changes, classify, describe, numbers, uapi, wire
@@ -25,7 +26,18 @@ from netqos_tc.netmsg import Request
 from netqos_tc.observed import TcObserved
 from netqos_tc.options import Options
 from netqos_tc.root import Root
-from netqos_tc.spec import ClassKey, ClassSpec, ElementKey, ElementMap, Key, QueueKey, RootKey, Spec, TableKey
+from netqos_tc.spec import (
+    ClassKey,
+    ClassSpec,
+    ElementKey,
+    ElementMap,
+    Key,
+    QueueKey,
+    RootKey,
+    RulesKey,
+    Spec,
+    TableKey,
+)
 from netqos_tc.writer import Tools, Writer
 
 UP = states.uplink(index=2)
@@ -87,9 +99,12 @@ class FakeReader:
 class FakeNft:
     problem: Exception | None = None
     scripts: list[str] = field(default_factory=list)
+    cannot: str = ""
 
     def run(self, commands: str) -> None:
         self.scripts.append(commands)
+        if self.cannot and self.cannot in commands:
+            raise Unsupported(f"{self.cannot} is not supported")
         if self.problem is not None:
             problem, self.problem = self.problem, None
             raise problem
@@ -191,6 +206,20 @@ async def test_a_refused_leaf_stops_its_queue_and_its_element_and_nobody_elses()
     }
     assert result.applied == len(operations) - 3
     assert host.netfilter.transactions == [1]
+
+
+async def test_rules_go_together_and_what_one_workload_asks_for_never_stops_anothers() -> None:
+    rules = PerDirection(tx=(Rule(matches=(), dscp=10),), rx=())
+    other = PerDirection(tx=(Rule(matches=(), dscp=20),), rx=())
+    pods = (replace(WEB, rules=rules), replace(DB, rules=other))
+    operations, minors = plan(desired=states.node(pods, uplinks=(UP,)))
+    host = Host()
+    assert await host.apply(operations) == ApplyResult(applied=len(operations))
+    assert [script.count("add chain") for script in host.nft.scripts[1:]] == [2]
+    host = Host(nft=FakeNft(cannot="dscp set 20"))
+    result = await host.apply(operations)
+    assert failed_keys(result) == {RulesKey(Direction.TX, minors["prod/db"]): "Unsupported"}
+    assert result.applied == len(operations) - 1
 
 
 def is_queue(request: Request, minor: int) -> bool:
