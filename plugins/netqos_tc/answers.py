@@ -11,7 +11,7 @@ from functools import lru_cache
 from netqos_tc import uapi
 from netqos_tc.netmsg import Message, attributes
 from netqos_tc.numbers import INNER, PARENT_ROOT, kind_on, major_of, minor_of
-from netqos_tc.spec import ClassSpec, FilterSpec, U32Match
+from netqos_tc.spec import ClassSpec, FilterSpec, U32Match, one_class
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,7 +142,7 @@ def _read_htb_options(options: bytes, parent: int, *, is_inner: bool) -> ClassSp
     parts = attributes(options)
     numbers = uapi.HTB_OPT.unpack_from(parts[uapi.HTB_PARMS])
     is_inner = is_inner or numbers[15] > 0
-    return ClassSpec(
+    spec = ClassSpec(
         parent=parent,
         rate=_wide(parts, uapi.HTB_RATE64, numbers[5]),
         ceil=_wide(parts, uapi.HTB_CEIL64, numbers[11]),
@@ -151,6 +151,7 @@ def _read_htb_options(options: bytes, parent: int, *, is_inner: bool) -> ClassSp
         quantum=None if is_inner else numbers[14],
         prio=None if is_inner else numbers[16],
     )
+    return one_class(spec)
 
 
 def read_default_minor(options: bytes) -> int:

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from functools import lru_cache
 from typing import Final
 
 from netqos_tc import numbers
@@ -175,6 +176,7 @@ def probe_text(*, cgroups: bool, begins_at: int = 0, sources: bool = False) -> s
     return text + removal_text(PROBE_TABLE)
 
 
+@lru_cache(maxsize=8192)
 def owner_of(uid: str) -> str:
     """A pod's name in the kernel: its UID, or a digest of a UID that the 128 bytes of a comment could not hold."""
     if _PLAIN_OWNER.fullmatch(uid) and uid != CRITICAL_OWNER:

@@ -17,7 +17,7 @@ from typing import Final
 from netqos_tc import netmsg
 from netqos_tc.netmsg import Message, Request, attribute, attributes, each_attribute, string
 from netqos_tc.numbers import KINDS, minor_of
-from netqos_tc.spec import ChainSpec, ElementKey, ElementMap, ElementSpec, RuleSpec
+from netqos_tc.spec import ChainSpec, ElementKey, ElementMap, ElementSpec, RuleSpec, element
 
 TABLE: Final = "netqos"
 RULES_MAP: Final = "rules"
@@ -160,10 +160,10 @@ def read_elements(message: Message) -> list[tuple[ElementKey, ElementSpec]]:
     which = ElementMap(_text(parts[_LIST_SET]))
     found = []
     for _kind, raw in each_attribute(parts.get(_LIST_ELEMENTS, b"")):
-        element = attributes(raw)
-        value = attributes(element[_ELEMENT_KEY])[_DATA_VALUE]
-        (target,) = struct.unpack("=I", attributes(element[_ELEMENT_DATA])[_DATA_VALUE])
-        spec = ElementSpec(minor=minor_of(target), owner=_comment(element.get(_ELEMENT_USERDATA, b"")))
+        met = attributes(raw)
+        value = attributes(met[_ELEMENT_KEY])[_DATA_VALUE]
+        (target,) = struct.unpack("=I", attributes(met[_ELEMENT_DATA])[_DATA_VALUE])
+        spec = element(minor_of(target), _comment(met.get(_ELEMENT_USERDATA, b"")))
         found.append((ElementKey(which, _key(which, value)), spec))
     return found
 

@@ -85,6 +85,7 @@ class Routes:
     """The routes, by version and prefix length, longest first."""
 
     tables: Mapping[int, tuple[tuple[int, Mapping[int, tuple[int, int]]], ...]] = field(default_factory=dict)
+    _found: dict[str, int | None] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @classmethod
     def of(cls, routes: Iterable[Route]) -> Routes:
@@ -101,6 +102,11 @@ class Routes:
 
     def device(self, address: str) -> int | None:
         """The device by which packets for an address leave, None for one that is reached by no route."""
+        if address not in self._found:
+            self._found[address] = self._look_up(address)
+        return self._found[address]
+
+    def _look_up(self, address: str) -> int | None:
         version, number = _numbers(address)
         bits = _BITS[version]
         for length, networks in self.tables.get(version, ()):

@@ -14,7 +14,7 @@ from typing import Final
 from netqos_tc import wire
 from netqos_tc.netmsg import Request, attribute, attributes
 from netqos_tc.numbers import class_id
-from netqos_tc.spec import FQ_CODEL, FairSpec, LeafQueueSpec
+from netqos_tc.spec import FQ_CODEL, FairSpec, LeafQueueSpec, one_queue
 
 PACKETS: Final = 10_240
 """The kernel's own limit of packets; the limit by memory bites first."""
@@ -59,7 +59,7 @@ def read(kind: str, found: bytes) -> LeafQueueSpec:
     """A queue; a kind that is not ours has the limit that its first number says. Equal queues are one object."""
     if kind != FQ_CODEL:
         limit = struct.unpack_from("=I", found)[0] if len(found) >= 4 else 0
-        return LeafQueueSpec(kind=kind, limit=limit)
+        return one_queue(LeafQueueSpec(kind=kind, limit=limit))
     parts = {
         one: int(struct.unpack("=I", value)[0]) for one, value in attributes(found).items() if len(value) == 4
     }
@@ -69,7 +69,7 @@ def read(kind: str, found: bytes) -> LeafQueueSpec:
         target_ticks=-(-parts.get(_TARGET, 0) * 1000 // 1024),
         ecn=bool(parts.get(_ECN, 0)),
     )
-    return LeafQueueSpec(kind=kind, limit=parts.get(_MEMORY, 0), fair=fair)
+    return one_queue(LeafQueueSpec(kind=kind, limit=parts.get(_MEMORY, 0), fair=fair))
 
 
 def requests(ifindex: int, minor: int, before: object, after: LeafQueueSpec) -> list[Request]:

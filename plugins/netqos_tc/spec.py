@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import NamedTuple
 
 from netqos.model.levels import Direction
@@ -271,6 +272,24 @@ class ElementSpec:
 
     minor: int
     owner: str
+
+
+@lru_cache(maxsize=8192)
+def element(minor: int, owner: str) -> ElementSpec:
+    """An element; equal ones are one object, so that a difference need not compare them."""
+    return ElementSpec(minor=minor, owner=owner)
+
+
+@lru_cache(maxsize=4096)
+def one_class(spec: ClassSpec) -> ClassSpec:
+    """The one object that stands for all equal classes."""
+    return spec
+
+
+@lru_cache(maxsize=4096)
+def one_queue(spec: LeafQueueSpec) -> LeafQueueSpec:
+    """The one object that stands for all equal queues."""
+    return spec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

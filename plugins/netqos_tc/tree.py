@@ -31,6 +31,8 @@ from netqos_tc.spec import (
     RootSpec,
     Spec,
     U32Match,
+    one_class,
+    one_queue,
 )
 
 NO_LEVELS_PRIO: Final = 1
@@ -121,7 +123,7 @@ class _Plot:
         self._ground = ground
         self._kind = kind_on(ground.ifindex)
         self._mtu = ground.mtu
-        self._members: dict[tuple[int, int | None], tuple[ClassSpec, LeafQueueSpec]] = {}
+        self._members: dict[tuple[Level, int | None], tuple[ClassSpec, LeafQueueSpec]] = {}
         self._total_bps = ground.total_bps or params.UNKNOWN_TOTAL_BPS
         off = Band(guarantee_bps=0, ceiling_bps=self._total_bps, enabled=False)
         self._bands = ground.bands or PerLevel(off, off, off)
@@ -179,7 +181,7 @@ class _Plot:
 
     def add_member(self, specs: dict[Key, Spec], minor: int, member: Member) -> None:
         """One workload's leaf: the same as that of any other with this level and limit."""
-        place = member.level.value, member.limit_bps
+        place = member.level, member.limit_bps
         made = self._members.get(place)
         if made is None:
             made = self._members[place] = self._member(member)
@@ -301,7 +303,7 @@ class _Plot:
         if self._ground.codel_ms is not None:
             return self._fair_queue(rate_bps, self._ground.codel_ms)
         limit = params.queue_bytes(rate_bps, target_ms=self._ground.queue_ms, mtu=self._mtu)
-        return LeafQueueSpec(limit=limit)
+        return one_queue(LeafQueueSpec(limit=limit))
 
     def _fair_queue(self, rate_bps: int, target_ms: int) -> LeafQueueSpec:
         target_us = params.fair_target_us(rate_bps, target_ms=target_ms, mtu=self._mtu)
@@ -311,11 +313,12 @@ class _Plot:
             target_ticks=queues.codel_ticks(target_us),
             ecn=True,
         )
-        return LeafQueueSpec(kind=FQ_CODEL, limit=params.fair_bytes(rate_bps, mtu=self._mtu), fair=fair)
+        limit = params.fair_bytes(rate_bps, mtu=self._mtu)
+        return one_queue(LeafQueueSpec(kind=FQ_CODEL, limit=limit, fair=fair))
 
 
 def _class(parent: int, shape: Shape, *, prio: int | None = None, quantum: int | None = None) -> ClassSpec:
-    return ClassSpec(
+    spec = ClassSpec(
         parent=parent,
         rate=shape.rate,
         ceil=shape.ceil,
@@ -324,3 +327,4 @@ def _class(parent: int, shape: Shape, *, prio: int | None = None, quantum: int |
         prio=prio,
         quantum=quantum,
     )
+    return one_class(spec)

@@ -38,16 +38,20 @@ class Difference(Generic[K, S]):
 def diff(
     desired: Mapping[K, S], observed: Mapping[K, S], *, same: Callable[[S, S], bool] = operator.eq
 ) -> Difference[K, S]:
-    """The keyed difference; no spec is None. `same(desired, observed)` decides whether an object needs no change."""
+    """The keyed difference; no spec is None. `same(desired, observed)` decides whether an object needs no change.
+
+    An object is the same as itself, unasked.
+    """
     creates: dict[K, S] = {}
     changes: dict[K, Change[S]] = {}
     for key, spec in desired.items():
         met = observed.get(key)
         if met is None:
             creates[key] = spec
-        elif not same(spec, met):
+        elif met is not spec and not same(spec, met):
             changes[key] = Change(met, spec)
-    deletes = {key: spec for key, spec in observed.items() if key not in desired}
+    has_more = len(observed) > len(desired) - len(creates)
+    deletes = {key: spec for key, spec in observed.items() if key not in desired} if has_more else {}
     return Difference(creates=creates, changes=changes, deletes=deletes)
 
 

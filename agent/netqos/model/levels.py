@@ -18,6 +18,10 @@ class Level(enum.Enum):
     L1 = 1
     L2 = 2
 
+    __hash__ = (
+        object.__hash__
+    )  # of members there is one each; Enum's own is a call into Python for each look-up
+
     @classmethod
     def parse(cls, text: str) -> Level | None:
         """`l0`, `L1`, ... in any case; None when the text names no level."""
@@ -29,6 +33,8 @@ class Direction(enum.Enum):
 
     TX = "tx"
     RX = "rx"
+
+    __hash__ = object.__hash__
 
     @property
     def pod_word(self) -> str:
