@@ -16,7 +16,7 @@ from netqos_tc import answers, netmsg, nfwire, numbers, wire
 from netqos_tc.answers import Qdisc
 from netqos_tc.moves import Steered
 from netqos_tc.netlink import Channel, RequestRefused
-from netqos_tc.reader import Reader
+from netqos_tc.reader import Reader, is_our_root
 from netqos_tc.spec import ClassSpec
 
 _ID: Final = slice(8, 20)  # handle, parent and queue's handle in struct tcmsg
@@ -119,11 +119,13 @@ class Auditor:
             classes = self._route.dump(wire.dump_classes(ifindex))
         except RequestRefused as problem:
             return ifindex, problem.refused.code
-        link = self._reader.own_link() if ifindex == numbers.IFB_INDEX else None
+        read = answers.read_qdisc(root)
+        is_ifb = ifindex == numbers.IFB_INDEX
+        link = self._reader.own_link(has_tree=is_our_root(read)) if is_ifb else None
         found = [answers.read_class(one) for one in classes if one.body[_HANDLE] in _MOVED]
         moved[ifindex] = {one.minor: one.spec for one in found}
         fixed = tuple(_config(one.body) for one in classes if one.body[_HANDLE] not in _MOVED)
-        return ifindex, link, _identity(answers.read_qdisc(root)), tuple(filters), fixed
+        return ifindex, link, _identity(read), tuple(filters), fixed
 
 
 def _identity(root: Qdisc) -> tuple[object, ...]:

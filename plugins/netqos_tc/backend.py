@@ -64,6 +64,8 @@ class TcBackend:
         self._uplinks: tuple[int, ...] = ()
         self._steered: Mapping[int, Steered] = {}
         self._own_hooks: frozenset[int] = frozenset()
+        self._led: frozenset[int] = frozenset()
+        self._behind: frozenset[int] = frozenset()
         self._uids: dict[str, PodUid] = {}
         self._names: dict[str, str] = {}
         self._remembered: dict[str, int] = {}
@@ -99,7 +101,7 @@ class TcBackend:
     async def observe(self) -> TcObserved:
         """Read back everything of ours, exactly, and the roots that are not ours."""
         kernel = self._open()
-        kernel.reader.hooks.forget(kernel.surroundings.look(self._own_redirects()))
+        kernel.reader.hooks.forget(kernel.surroundings.look(self._watched()))
         found, self._print = self._read(kernel)
         if self._net_classes is not None:
             self._classes_seen = self._net_classes.look()
@@ -107,6 +109,7 @@ class TcBackend:
         self._links = found.links
         self._own_hooks = (self._own_hooks & kernel.surroundings.devices.keys()) | found.own_hooks()
         found.leave_to_others(self._own_hooks)
+        self._led = (self._led & kernel.surroundings.devices.keys()) | found.led
         now_s = self._context.monotonic()
         known = {name: minor for name, minor in self._remembered.items() if owner_in(name) in self._uids}
         self._remembered = known | found.owners()
@@ -120,6 +123,7 @@ class TcBackend:
             devices=kernel.surroundings.devices,
             hooks=found.hooks,
             own_hooks=self._own_hooks,
+            led=self._led,
             foreign_ifb=found.foreign_ifb,
             net_classes=None if self._net_classes is None else self._classes_seen.numbers,
             findings=(
@@ -141,6 +145,7 @@ class TcBackend:
         self._asked_for = frozenset((*self._uplinks, *layout.own_devices))
         self._is_shaping = bool(layout.specs)
         self._steered = layout.steered
+        self._behind = frozenset(layout.behind)
         self._uids = {classify.owner_of(pod.uid): pod.uid for pod in desired.pods}
         self._names = {classify.owner_of(pod.uid): pod.name for pod in desired.pods}
         names = describe.Names(
@@ -150,6 +155,8 @@ class TcBackend:
                 **{one.index: one.name for one in desired.uplinks},
             },
             workloads=layout.workloads,
+            pods=layout.pods,
+            behind=layout.behind,
         )
         operations = changes.operations(layout.specs, met, names, complete=layout.is_whole)
         return Plan(
@@ -197,7 +204,7 @@ class TcBackend:
         kernel = self._open()
         if self._has_news():
             return False
-        if kernel.surroundings.is_changed(self._own_redirects()):
+        if kernel.surroundings.is_changed(self._watched()):
             return False
         new = kernel.auditor.refresh(last, devices)
         if not new.is_same_as(last, self._steered):
@@ -310,9 +317,9 @@ class TcBackend:
             if self._devices() == devices:
                 return found, fingerprint
 
-    def _own_redirects(self) -> frozenset[int]:
-        """The devices that led to our IFB when last observed."""
-        return frozenset(key.ifindex for key in self._seen.specs if isinstance(key, RedirectKey))
+    def _watched(self) -> frozenset[int]:
+        """The devices that led to our IFB when last observed, and those behind which workloads were."""
+        return self._behind | {key.ifindex for key in self._seen.specs if isinstance(key, RedirectKey)}
 
     def _devices(self) -> frozenset[int]:
         return self._asked_for | frozenset(self._links)

@@ -14,7 +14,7 @@ from typing import assert_never
 from netqos.engine.reconcile import Difference, Step, diff, safe_order
 from netqos.model.levels import Direction
 from netqos.model.plan import Operation, Verb
-from netqos_tc import describe, lifeline, numbers, podrules, strangers
+from netqos_tc import concerns, describe, lifeline, numbers, podrules, strangers
 from netqos_tc.debt import is_in_debt
 from netqos_tc.observed import TcObserved
 from netqos_tc.root import Root
@@ -44,7 +44,8 @@ class Edit:
     """The payload of an operation: an object as it was met and as it must become; None: not there.
 
     `needs` are the objects whose own operation, where the plan has one, must have succeeded before this one.
-    `earlier` is for a root: what it takes the place of, or what is put back.
+    `earlier` is for a root: what it takes the place of, or what is put back. `is_news`: what it is about came or went
+    by itself.
     """
 
     key: Key
@@ -53,6 +54,7 @@ class Edit:
     needs: tuple[Key, ...] = ()
     earlier: Root | None = None
     device: str = ""
+    is_news: bool = False
 
 
 def operations(
@@ -168,9 +170,17 @@ def _edits(
             needs=_needs(key, after, roots, leaving),
             earlier=_earlier(key, after, observed),
             device=names.device(device_of(key) or 0),
+            is_news=_is_news(key, before, after, observed),
         )
         for key, before, after in pairs
     ]
+
+
+def _is_news(key: Key, before: Spec | None, after: Spec | None, observed: TcObserved) -> bool:
+    """Whether a device was never led to the IFB before, or no workload is behind it any more."""
+    if not isinstance(key, RedirectKey):
+        return False
+    return after is None or (before is None and key.ifindex not in observed.led)
 
 
 def _root_before(key: Key, observed: TcObserved) -> Spec | None:
@@ -283,6 +293,8 @@ def _step(edit: Edit, cause: Edit, names: describe.Names, desired: Mapping[Key, 
         detail=describe.change(edit.key, edit.before, edit.after, names, earlier=edit.earlier),
         incident=describe.subject(cause.key, names),
         is_vital=any(lifeline.is_vital(one.key, one.before, one.after) for one in (edit, cause)),
+        is_repair=not edit.is_news,
+        concerns=concerns.of(edit.key, (edit.before, edit.after), names),
         payload=edit,
     )
     if _is_in_the_way(edit, desired):

@@ -47,10 +47,15 @@ _FIXED = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Names:
-    """What people call things: devices by index, workloads by the minor of their leaf."""
+    """What people call things: devices by index, workloads by the minor of their leaf.
+
+    `pods` has a workload by the minor of each class that is its own, `behind` those that receive by a device.
+    """
 
     devices: Mapping[int, str] = field(default_factory=dict)
     workloads: Mapping[int, str] = field(default_factory=dict)
+    pods: Mapping[int, str] = field(default_factory=dict)
+    behind: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
 
     def device(self, ifindex: int) -> str:
         """A device's name, or its index where it has gone."""

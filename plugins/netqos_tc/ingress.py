@@ -71,17 +71,21 @@ class Apart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Places:
-    """The devices behind which workloads are, and the workloads that are behind none."""
+    """The devices behind which workloads are, with the names of these, and the workloads that are behind none."""
 
-    devices: frozenset[int] = frozenset()
+    devices: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     apart: tuple[Apart, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ingress:
-    """The objects of the ingress direction, what cannot be, and what of it the loop moves (None: nothing is there)."""
+    """The objects of the ingress direction, what cannot be, and what of it the loop moves (None: nothing is there).
+
+    `behind` has the names of the workloads behind each device.
+    """
 
     specs: Mapping[Key, Spec] = field(default_factory=dict)
+    behind: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     findings: tuple[Finding, ...] = ()
     steered: Steered | None = None
 
@@ -132,6 +136,7 @@ def lay_out(
     return Ingress(
         specs={**specs, **chains_of(ruled, Direction.RX)},
         findings=(*findings, *(_apart_finding(one, desired) for one in found.apart)),
+        behind=found.devices,
         steered=made.steered,
     )
 
@@ -139,7 +144,7 @@ def lay_out(
 def places(placed: Placed, desired: DesiredState, observed: TcObserved) -> Places:
     """Where workloads are. One that is led to the IFB by some of its addresses only is apart too."""
     uplinks = frozenset(uplink.index for uplink in desired.uplinks)
-    ways: dict[int, frozenset[int]] = {}
+    behind: dict[int, dict[str, None]] = {}
     apart: list[Apart] = []
     destinations = placed.destinations
     for minor, pod in placed.pods.items():
@@ -152,12 +157,14 @@ def places(placed: Placed, desired: DesiredState, observed: TcObserved) -> Place
             device = observed.routes.device(address) or 0
             reason = _why_not_behind(device, uplinks, observed)
             if not reason:
-                ways[device] = exits(device, observed.devices, uplinks=uplinks)
-                reason = _why_not_led(ways[device], observed)
+                ways = exits(device, observed.devices, uplinks=uplinks)
+                reason = _why_not_led(ways, observed)
+                for one in ways:
+                    behind.setdefault(one, {})[pod.name] = None
             if reason:
                 apart.append(Apart(pod=pod, reason=f"{address} {reason}", device=device))
                 break
-    return Places(devices=frozenset[int]().union(*ways.values()), apart=tuple(apart))
+    return Places(devices={one: tuple(names) for one, names in behind.items()}, apart=tuple(apart))
 
 
 def foreign_ifb(observed: TcObserved) -> Finding:

@@ -57,13 +57,16 @@ class Facilities:
 class Layout:
     """The objects that should be there, and what cannot be.
 
-    `workloads`: their names by the minors of their leaves. `steered`: what the loop moves, by device. `is_whole` False:
+    `workloads`: their names by the minors of their leaves, `pods` those by all minors of theirs, `behind` those by the
+    devices by which they receive. `steered`: what the loop moves, by device. `is_whole` False:
     too little is known for taking anything away.
     """
 
     specs: Mapping[Key, Spec]
     findings: tuple[Finding, ...]
     workloads: Mapping[int, str] = field(default_factory=dict)
+    pods: Mapping[int, str] = field(default_factory=dict)
+    behind: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     steered: Mapping[int, Steered] = field(default_factory=dict)
     is_whole: bool = True
 
@@ -125,6 +128,11 @@ def lay_out(desired: DesiredState, observed: TcObserved, options: Options, facil
             *bypass.unsaid(inwards.findings, past),
         ),
         workloads={**{minor: pod.name for minor, pod in placed.pods.items()}, **placed.names},
+        pods={
+            **{minor: pod.name for minor, pod in placed.pods.items()},
+            **{minor: one.pod.name for one in placed.ruled for minor in one.names},
+        },
+        behind=inwards.behind,
         steered={device: one for device, one in steered.items() if one is not None},
         is_whole=desired.complete,
     )

@@ -21,7 +21,8 @@ class TcObserved(ObservedState):
     this process's memory; it keeps classes when somebody flushed the table that tells their owners.
 
     `routes`, `devices` and `hooks` tell where workloads are and what others have there. `own_hooks` are the devices
-    whose hook we made, from memory too: it keeps that when somebody removes our filter alone. `foreign_ifb` says what
+    whose hook we made, from memory too: it keeps that when somebody removes our filter alone. `led` are those that led
+    to the IFB, from memory likewise. `foreign_ifb` says what
     stands where our IFB belongs, None for nothing. `net_classes` are the numbers in `net_cls.classid` by the path of
     the folder, None where cgroups are of version 2 or that controller is not mounted.
     """
@@ -34,6 +35,7 @@ class TcObserved(ObservedState):
     devices: Mapping[int, Device] = field(default_factory=dict)
     hooks: Mapping[int, Hook] = field(default_factory=dict)
     own_hooks: frozenset[int] = frozenset()
+    led: frozenset[int] = frozenset()
     foreign_ifb: str | None = None
     net_classes: Mapping[str, int] | None = None
 

@@ -64,6 +64,11 @@ class Inventory:
             if isinstance(key, RedirectKey) and isinstance(spec, RedirectSpec) and spec.owns_hook
         )
 
+    @property
+    def led(self) -> frozenset[int]:
+        """The devices that lead to our IFB."""
+        return frozenset(key.ifindex for key in self.specs if isinstance(key, RedirectKey))
+
     def leave_to_others(self, own_hooks: Collection[int]) -> None:
         """Take what has our preference but not our mark for somebody's, but at a hook that we made."""
         for key, spec in list(self.specs.items()):
@@ -159,10 +164,9 @@ class Reader:
         except RequestRefused:
             return None
 
-    def own_link(self) -> LinkSpec | None:
-        """Our IFB, None where it is not there or not ours."""
+    def own_link(self, *, has_tree: bool) -> LinkSpec | None:
+        """Our IFB, None where it is not there or not ours; `has_tree`: our tree is on it."""
         link = self.link(numbers.IFB_INDEX)
-        has_tree = link is not None and self.has_our_root(link.ifindex)
         return hooks.read_own_link(link, has_tree=has_tree) if link is not None else None
 
     def link(self, ifindex: int) -> Link | None:

@@ -43,8 +43,8 @@ class Standing:
                 if self._has_table is None:
                     self._has_table = self._reader.has_table()
                 return self._has_table
-            case LinkKey():
-                return self._reader.own_link() is not None
+            case LinkKey(ifindex):
+                return self._reader.own_link(has_tree=self._classes(ifindex) is not None) is not None
             case QueueKey() | FilterKey() | ElementKey() | RulesKey() | RedirectKey():
                 raise TypeError(f"nothing stands on {key}")
 

@@ -151,7 +151,13 @@ class Writer:
             ]
             if job.edit.after is None and all(one.code in _ABSENT for one in refused):
                 refused = []
+            if any(one.code == errno.ENODEV for one in refused) and self._is_device_gone(job.edit):
+                refused = []
             outcome.add(job, refused[0] if refused else None)
+
+    def _is_device_gone(self, edit: Edit) -> bool:
+        """Whether a device that was to be led to the IFB has gone meanwhile, which is no failure."""
+        return isinstance(edit.key, RedirectKey) and self._tools.reader.link(edit.key.ifindex) is None
 
     def _requests(self, edit: Edit) -> list[Request]:
         match edit:

@@ -427,6 +427,24 @@ async def test_a_pod_that_comes_is_led_at_once_and_one_that_goes_is_no_error(net
         assert await node.backend.is_untouched()
 
 
+async def test_a_device_that_is_made_anew_is_no_drift_and_one_that_goes_meanwhile_no_failure() -> None:
+    with shaped_node("web", "new") as node:
+        wanted = desired(node, pod(node, "web"), pod(node, "new"))
+        await node.bring(wanted)
+        veth, address = node.rig.pod("new").link, node.rig.pod("new").address
+        node.rig.node.run(["ip", "link", "del", veth])
+        node.rig.node.run(["ip", "link", "add", veth, "type", "veth", "peer", "name", "other"])
+        node.rig.node.run(["ip", "link", "set", veth, "up"])
+        node.rig.node.run(["ip", "route", "add", address, "dev", veth])
+        plan = node.backend.plan(wanted, await node.backend.observe())
+        assert [(one.is_repair, one.concerns) for one in plan.operations] == [(False, ("pod ns/new",))]
+        node.rig.node.run(["ip", "link", "del", veth])
+        assert (await node.backend.apply(plan)).ok
+        node.tc("qdisc", "del", "dev", node.rig.pod("web").link, "clsact")
+        plan = node.backend.plan(wanted, await node.backend.observe())
+        assert [(one.is_repair, one.concerns) for one in plan.operations] == [(True, ("pod ns/web",))]
+
+
 async def test_a_device_of_somebody_else_in_the_ifbs_place_is_left_alone() -> None:
     with shaped_node("web") as node:
         node.rig.node.run(["ip", "link", "add", numbers.IFB_NAME, "type", "veth", "peer", "name", "other"])

@@ -41,7 +41,9 @@ class Operation:
     and so is what stands on a lost class. "": the backend tells none, so it is the subject. Whoever holds operations
     back holds all of an incident, else a part would be made without what it stands on. `is_vital`: the object, as it
     was met, may cut the node off (contract 8), so this one is never held back. `concerns` are the subjects of findings
-    for whom nothing is enforced while it is not applied (`pod default/web`); none: everybody.
+    for whom nothing is enforced while it is not applied (`pod default/web`, a device, `rx`); none: everybody.
+
+    `is_repair` False: it follows what came or went on the node by itself, and makes good nothing that somebody did.
 
     `payload` is the backend's own; only the backend that made the plan reads it.
     """
@@ -52,6 +54,7 @@ class Operation:
     incident: str = ""
     is_vital: bool = False
     concerns: tuple[str, ...] = ()
+    is_repair: bool = True
     payload: object = None
 
 

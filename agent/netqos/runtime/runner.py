@@ -248,7 +248,7 @@ class BackendRunner:
     def _note_repairs(self, plan: Plan) -> None:
         """Count what somebody else made necessary; what failed before is only tried again."""
         now_s = self._clock.monotonic()
-        incidents = dict.fromkeys(map(incident_of, plan.operations))
+        incidents = dict.fromkeys(incident_of(one) for one in plan.operations if one.is_repair)
         repaired = [one for one in incidents if one not in self._outstanding]
         self._repairs += bool(repaired)
         for incident in repaired:
@@ -300,7 +300,7 @@ class BackendRunner:
         return (*capability, *self._plan_findings, *failed, *self._fights(), *self._concerned())
 
     def _concerned(self) -> Iterator[Finding]:
-        """For whom nothing is enforced because of what failed or waits."""
+        """For whom nothing is enforced because of what failed or waits; of devices only an error denies that."""
         undone = {
             concern: one.operation.subject
             for one in self._outstanding.failures
@@ -308,7 +308,8 @@ class BackendRunner:
         }
         held = {concern: incident for incident, met in self._held_back.items() for concern in met}
         for concern, subject in {**held, **undone}.items():
-            yield warning("not-enforced", concern, f"not enforced: {subject} is not as it should be")
+            says = warning if concern.startswith("pod ") else error
+            yield says("not-enforced", concern, f"not enforced: {subject} is not as it should be")
 
     def _fights(self) -> tuple[Finding, ...]:
         now_s = self._clock.monotonic()

@@ -32,6 +32,7 @@ from netqos_tc.spec import (
     RedirectSpec,
     RootKey,
     RootSpec,
+    TableKey,
 )
 from tests.unit.netqos_tc.tckernel import BRIDGE, PORT, ModelKernel
 from tests.unit.netqos_tc.test_places import route
@@ -166,6 +167,30 @@ def test_what_leads_to_an_ifb_that_was_removed_is_led_anew_as_part_of_that_incid
     (redirect,) = [one for one in made.operations if one.subject.startswith("redirect")]
     assert redirect.detail == "leads to nowhere by a hook of ours -> netqos-ifb by a hook of ours"
     assert redirect.is_vital
+
+
+def test_whom_each_object_concerns() -> None:
+    model = kernel()
+    desired = node()
+    observed = model.observe()
+    layout = lay_out(desired, observed, Options(), Facilities())
+    names = describe.Names(devices={2: "up0"}, pods=layout.pods, behind=layout.behind)
+    made = changes.operations(layout.specs, observed, names, complete=True)
+    found = {one.payload.key: one.concerns for one in made if isinstance(one.payload, changes.Edit)}
+    model.apply(made)
+    web, web_rx = minor_of(model, "10.88.0.10", ElementMap.TX4), minor_of(model, "10.88.0.10")
+    assert {
+        key: found[key] for key in (LinkKey(IFB), RootKey(IFB), ClassKey(IFB, numbers.LOCAL))
+    } == dict.fromkeys((LinkKey(IFB), RootKey(IFB), ClassKey(IFB, numbers.LOCAL)), ("rx",))
+    assert found[RootKey(2)] == found[ClassKey(2, numbers.L0)] == ("up0",)
+    assert found[ClassKey(2, web)] == found[QueueKey(IFB, web_rx)] == ("pod prod/web",)
+    assert found[ElementKey(ElementMap.RX4, "10.88.0.12")] == ("pod ns/bulk",)
+    assert found[RedirectKey(PORT)] == ("pod prod/web", "pod ns/bulk")
+    assert found[TableKey()] == ()
+    gone = changes.operations({}, model.observe(), describe.Names(), complete=True)
+    assert {one.concerns for one in gone if one.subject.startswith("redirect")} == {
+        (f"redirect at the egress of device {PORT}",)
+    }
 
 
 @pytest.mark.parametrize(

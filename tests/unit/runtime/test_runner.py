@@ -63,6 +63,7 @@ async def test_a_failed_write_is_told_and_made_good_later(
     [
         ((), "failing", ["not-applied"]),
         (("pod default/web",), "degraded", ["not-applied", "not-enforced"]),
+        (("rx", "up0"), "degraded", ["not-applied", "not-enforced", "not-enforced"]),
     ],
 )
 async def test_what_is_refused_for_ever_delays_nothing_else(
@@ -103,6 +104,22 @@ async def test_what_is_refused_for_ever_delays_nothing_else(
         clock.advance(1.0)
         assert not await runner.is_drifted()
     assert len(set(tried)) == passes
+
+
+async def test_what_follows_the_node_is_no_repair(runner: BackendRunner, backend: FakeBackend) -> None:
+    plan = backend.plan
+
+    def following(desired: DesiredState, observed: ObservedState) -> Plan:
+        made = plan(desired, observed)
+        return replace(made, operations=tuple(replace(one, is_repair=False) for one in made.operations))
+
+    await runner.reconcile(WANTED)
+    backend.plan = following  # type: ignore[method-assign]
+    for _ in range(5):
+        backend.kernel.behind_your_back()
+        assert await runner.is_drifted()
+        assert (await runner.reconcile(WANTED)).applied
+    assert (runner.view().repairs, runner.view().state, runner.view().findings) == (0, "ok", ())
 
 
 async def test_a_failure_that_is_no_longer_wanted_is_none(

@@ -1,0 +1,62 @@
+"""For whom nothing is enforced while an object is not as it should be: the subjects of findings. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import assert_never
+
+from netqos_tc import numbers
+from netqos_tc.describe import Names, subject
+from netqos_tc.spec import (
+    ClassKey,
+    ElementKey,
+    ElementSpec,
+    FilterKey,
+    Key,
+    LinkKey,
+    QueueKey,
+    RedirectKey,
+    RootKey,
+    RulesKey,
+    Spec,
+    TableKey,
+)
+
+INGRESS = "rx"
+"""The subject for the whole direction."""
+
+
+def of(key: Key, specs: Iterable[Spec | None], names: Names) -> tuple[str, ...]:
+    """Workloads, an uplink or the way in; none: everybody. `specs` are the object's, as it is and as it should be.
+
+    What belongs to nobody (any more) is its own subject: nobody's promise depends on it.
+    """
+    match key:
+        case TableKey():
+            return ()
+        case LinkKey():
+            return (INGRESS,)
+        case RootKey() | FilterKey():
+            return (_device(key.ifindex, names),)
+        case ClassKey() | QueueKey():
+            if key.minor in numbers.FIXED:
+                return (_device(key.ifindex, names),)
+            return _workloads([key.minor], names) or (subject(key, names),)
+        case RulesKey():
+            return _workloads([key.minor], names) or (subject(key, names),)
+        case ElementKey():
+            minors = [one.minor for one in specs if isinstance(one, ElementSpec)]
+            return _workloads(minors, names) or (subject(key, names),)
+        case RedirectKey():
+            behind = (f"pod {name}" for name in names.behind.get(key.ifindex, ()))
+            return tuple(behind) or (subject(key, names),)
+        case _:
+            assert_never(key)
+
+
+def _device(ifindex: int, names: Names) -> str:
+    return INGRESS if ifindex == numbers.IFB_INDEX else names.device(ifindex)
+
+
+def _workloads(minors: Iterable[int], names: Names) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(f"pod {names.pods[one]}" for one in minors if one in names.pods))
