@@ -88,16 +88,26 @@ class Surroundings:
     def _is_link_changed(self, message: Message, watched: Collection[int]) -> bool:
         """Whether a device becomes a port, or no longer is one; a watched one that goes down takes its routes along.
 
+        So is one of others that takes the IFB's name, or gives it up.
+
         Of routes of IPv4 that go with their device the kernel says nothing. A bridge's own messages about its ports
         (of the family AF_BRIDGE) name no kind and are not read.
         """
         family, _type, ifindex, flags, _change = uapi.IFINFO.unpack_from(message.body)
         if ifindex == numbers.IFB_INDEX and message.type == uapi.DELLINK:
             self._are_all_hooks_changed = True  # each redirect leads nowhere then, and nothing is said of it
-        if message.type == uapi.DELLINK or (ifindex in watched and not flags & uapi.UP):
-            return ifindex in watched
         known = self.devices.get(ifindex)
-        return not family and answers.read_link(message).master != (known.master if known is not None else 0)
+        if message.type == uapi.DELLINK or (ifindex in watched and not flags & uapi.UP):
+            is_ours = ifindex == numbers.IFB_INDEX  # the audit misses it by itself
+            return ifindex in watched or (
+                not is_ours and known is not None and known.name == numbers.IFB_NAME
+            )
+        if family:
+            return False
+        link = answers.read_link(message)
+        names = {link.name, known.name if known is not None else ""}
+        is_renamed = len(names) == 2 and numbers.IFB_NAME in names and ifindex != numbers.IFB_INDEX
+        return is_renamed or link.master != (known.master if known is not None else 0)
 
     def _note_hook(self, message: Message) -> None:
         """Note that a hook, a filter at its egress or an action is made, changed or removed."""

@@ -445,7 +445,8 @@ async def test_a_device_that_is_made_anew_is_no_drift_and_one_that_goes_meanwhil
         assert [(one.is_repair, one.concerns) for one in plan.operations] == [(True, ("pod ns/web",))]
 
 
-async def test_a_device_of_somebody_else_in_the_ifbs_place_is_left_alone() -> None:
+@pytest.mark.parametrize("leaving", [["del", numbers.IFB_NAME], ["set", numbers.IFB_NAME, "name", "foo0"]])
+async def test_a_device_of_somebody_else_in_the_ifbs_place_is_left_alone(leaving: list[str]) -> None:
     with shaped_node("web") as node:
         node.rig.node.run(["ip", "link", "add", numbers.IFB_NAME, "type", "veth", "peer", "name", "other"])
         plan = await node.bring(desired(node, pod(node, "web")))
@@ -453,7 +454,9 @@ async def test_a_device_of_somebody_else_in_the_ifbs_place_is_left_alone() -> No
         assert finding.subject == "rx"
         assert numbers.IFB_NAME in finding.message
         assert f"htb {numbers.text(numbers.ROOT)}" in node.tc("qdisc", "show", "dev", "up0")
-        node.rig.node.run(["ip", "link", "del", numbers.IFB_NAME])
+        assert await node.backend.is_untouched()
+        node.rig.node.run(["ip", "link", *leaving])
+        assert not await node.backend.is_untouched()
         plan = await node.bring(desired(node, pod(node, "web")))
         assert not plan.findings
 
