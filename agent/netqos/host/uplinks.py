@@ -106,8 +106,9 @@ def _one_place_each(candidates: tuple[Candidate, ...]) -> tuple[list[Candidate],
     kept: list[Candidate] = []
     findings: list[Finding] = []
     for one in candidates:
-        if one.link.flags & IFF_LOOPBACK:
-            findings.append(_loopback(one.link.name))
+        no_uplink = _no_uplink(one.link)
+        if no_uplink is not None:
+            findings.append(no_uplink)
             continue
         rival = next((other for other in kept if _share_traffic(one, other)), None)
         if rival is None:
@@ -211,8 +212,18 @@ def _kind(one: Candidate) -> Finding | None:
     return None
 
 
-def _loopback(name: str) -> Finding:
-    return error("uplink-is-loopback", name, "the loopback device is no uplink; it is left alone")
+def _no_uplink(link: Link) -> Finding | None:
+    """The finding for a link by which nothing leaves the node, whoever made it."""
+    if link.flags & IFF_LOOPBACK:
+        return error("uplink-is-loopback", link.name, "the loopback device is no uplink; it is left alone")
+    if link.kind == "ifb":
+        return error(
+            "uplink-is-ifb",
+            link.name,
+            "an IFB is no uplink: it gives back what is led to it; it is left alone",
+            hint="name the device by which the node's traffic leaves in node.uplinks",
+        )
+    return None
 
 
 def _stacked(name: str, rival: str) -> Finding:

@@ -247,9 +247,16 @@ def test_people_are_told_what_an_uplink_is(one: Link, code: str | None) -> None:
     assert found == ([code] if code else [])
 
 
-def test_the_loopback_device_is_refused() -> None:
-    selection = select([candidate(link("lo", 1, flags=UP | IFF_LOOPBACK))], [])
-    assert (names(selection), codes(selection)) == ([], [("uplink-is-loopback", "lo")])
+@pytest.mark.parametrize(
+    ("one", "code"),
+    [
+        (link("lo", 1, flags=UP | IFF_LOOPBACK), "uplink-is-loopback"),
+        (link("netqos-ifb", 0x4E520000, kind="ifb"), "uplink-is-ifb"),
+    ],
+)
+def test_what_leads_nowhere_is_refused(one: Link, code: str) -> None:
+    selection = select([candidate(one), candidate(link("eth0", 2))], [])
+    assert (names(selection), codes(selection)) == (["eth0"], [(code, one.name)])
 
 
 @pytest.mark.parametrize("sysfs", [None, (3, MAC), (2, "02:00:00:00:00:99")])
