@@ -8,7 +8,7 @@ the number has moved (kube-proxy writes its own tables all day), our own table i
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -16,15 +16,19 @@ from netqos_tc import answers, netmsg, nfwire, numbers, wire
 from netqos_tc.answers import Qdisc
 from netqos_tc.moves import Steered
 from netqos_tc.netlink import Channel, RequestRefused
+from netqos_tc.netmsg import Message
 from netqos_tc.reader import Reader, is_our_root
 from netqos_tc.spec import ClassSpec
 
-_ID: Final = slice(8, 20)  # handle, parent and queue's handle in struct tcmsg
+_ID: Final = slice(4, 20)  # device, handle, parent and queue's handle in struct tcmsg
 _KIND: Final = slice(20, 28)
 _HTB: Final = netmsg.string(1, "htb")
 _OPTIONS_AT: Final = 28
 _PLACE_AT: Final = 4
+_DEVICE: Final = slice(4, 8)
 _HANDLE: Final = slice(8, 12)
+_DEVICE_HANDLE: Final = slice(4, 12)
+_PARENT: Final = slice(12, 16)
 _MOVED: Final = frozenset(
     struct.pack("=I", kind.class_id(minor))
     for kind in (numbers.KINDS.tx, numbers.KINDS.rx)
@@ -39,7 +43,8 @@ _GENERATION_AT: Final = 4  # struct nfgenmsg in front carries the generation num
 class Fingerprint:
     """What is compared. `table` is the content of our nft table, `generation` the number of the ruleset.
 
-    `moved` are the classes that the fast loop may move, by device and minor.
+    `moved` are the classes that the fast loop may move, by device and minor; `classes` and `queues` all others, and
+    what is in them, as bytes by their places. `others`, which are not compared, are all other qdiscs of the node.
     """
 
     ifindexes: frozenset[int]
@@ -47,10 +52,23 @@ class Fingerprint:
     generation: int
     table: tuple[object, ...]
     moved: Mapping[int, Mapping[int, ClassSpec]]
+    classes: Mapping[bytes, bytes]
+    queues: Mapping[bytes, bytes]
+    others: Sequence[Message]
+
+    def is_alike(self, last: Fingerprint) -> bool:
+        """Whether what is not in the trees is as it was."""
+        return (self.ifindexes, self.devices, self.moved.keys()) == (
+            last.ifindexes,
+            last.devices,
+            last.moved.keys(),
+        )
 
     def is_same_as(self, last: Fingerprint, steered: Mapping[int, Steered]) -> bool:
         """Whether nothing of ours differs but what is in the loop's range; the generation number alone says nothing."""
-        if (self.devices, self.table, self.moved.keys()) != (last.devices, last.table, last.moved.keys()):
+        if not self.is_alike(last) or self.table != last.table:
+            return False
+        if self.classes != last.classes or self.queues != last.queues:
             return False
         return all(
             met == last.moved[ifindex] or (ifindex in steered and steered[ifindex].may_leave(met))
@@ -70,40 +88,52 @@ class Auditor:
     def take(self, devices: frozenset[int]) -> Fingerprint:
         """The fingerprint of the trees on some devices and of our table."""
         generation = self._generation()
-        found, moved = self._all(devices)
-        return Fingerprint(
-            ifindexes=devices,
-            generation=generation,
-            devices=found,
-            moved=moved,
-            table=(
-                self._reader.chains(),
-                self._reader.is_dormant(),
-                *(message.body[_GENERATION_AT:] for message in self._reader.table_messages()),
-            ),
+        table = (
+            self._reader.chains(),
+            self._reader.is_dormant(),
+            *(message.body[_GENERATION_AT:] for message in self._reader.table_messages()),
         )
+        return self._all(devices, generation, table)
 
     def refresh(self, last: Fingerprint, devices: frozenset[int]) -> Fingerprint:
         """A new fingerprint; the table is read only if the ruleset has changed since `last`."""
         generation = self._generation()
         if generation != last.generation:
             return self.take(devices)
-        found, moved = self._all(devices)
-        return Fingerprint(
-            ifindexes=devices, generation=generation, devices=found, moved=moved, table=last.table
-        )
+        return self._all(devices, generation, last.table)
 
-    def _all(self, devices: frozenset[int]) -> tuple[tuple[object, ...], dict[int, Mapping[int, ClassSpec]]]:
+    def _all(self, devices: frozenset[int], generation: int, table: tuple[object, ...]) -> Fingerprint:
         """Each device by itself, then the queues of the leaves; a dump of qdiscs is always one of all devices."""
         moved: dict[int, Mapping[int, ClassSpec]] = {}
-        each = [self._device(ifindex, moved) for ifindex in sorted(devices)]
-        bodies = [message.body for message in self._route.dump(wire.dump_qdiscs())] if devices else []
-        return (*each, tuple(_queue(body) for body in bodies if _is_queue(body, devices))), moved
+        classes: dict[bytes, bytes] = {}
+        each = tuple(self._device(ifindex, moved, classes) for ifindex in sorted(devices))
+        queues: dict[bytes, bytes] = {}
+        others = []
+        majors = {ifindex: numbers.kind_on(ifindex).major for ifindex in devices}
+        for message in self._route.dump(wire.dump_qdiscs()):
+            body = message.body
+            ifindex, _handle, parent = _PLACE.unpack_from(body, _PLACE_AT)
+            if majors.get(ifindex) == parent >> 16:
+                queues[body[_DEVICE] + body[_PARENT]] = _queue(body)
+            else:
+                others.append(message)
+        return Fingerprint(
+            ifindexes=devices,
+            generation=generation,
+            devices=each,
+            moved=moved,
+            classes=classes,
+            queues=queues,
+            others=others,
+            table=table,
+        )
 
     def _generation(self) -> int:
         return nfwire.read_generation(self._netfilter.get(nfwire.get_generation()))
 
-    def _device(self, ifindex: int, moved: dict[int, Mapping[int, ClassSpec]]) -> object:
+    def _device(
+        self, ifindex: int, moved: dict[int, Mapping[int, ClassSpec]], fixed: dict[bytes, bytes]
+    ) -> object:
         try:
             root = self._route.find(wire.get_root_of(ifindex))
             if root is None:
@@ -124,20 +154,16 @@ class Auditor:
         link = self._reader.own_link(has_tree=is_our_root(read)) if is_ifb else None
         found = [answers.read_class(one) for one in classes if one.body[_HANDLE] in _MOVED]
         moved[ifindex] = {one.minor: one.spec for one in found}
-        fixed = tuple(_config(one.body) for one in classes if one.body[_HANDLE] not in _MOVED)
-        return ifindex, link, _identity(read), tuple(filters), fixed
+        for one in classes:
+            if one.body[_HANDLE] not in _MOVED:
+                fixed[one.body[_DEVICE_HANDLE]] = _config(one.body)
+        return ifindex, link, _identity(read), tuple(filters)
 
 
 def _identity(root: Qdisc) -> tuple[object, ...]:
     """A root without its counters."""
     default = answers.read_default_minor(root.options) if root.kind == "htb" else None
     return root.kind, root.handle, default
-
-
-def _is_queue(body: bytes, devices: frozenset[int]) -> bool:
-    """Whether a qdisc stands in a class of ours."""
-    ifindex, _handle, parent = _PLACE.unpack_from(body, _PLACE_AT)
-    return ifindex in devices and numbers.major_of(parent) == numbers.kind_on(ifindex).major
 
 
 def _queue(body: bytes) -> bytes:

@@ -20,11 +20,12 @@ from netqos.model.desired import DesiredState
 from netqos.model.health import Finding, error
 from netqos.model.ids import IfName, PodUid
 from netqos.model.plan import ApplyResult, ObservedState, Plan
-from netqos_tc import answers, changes, claims, classify, describe, numbers, options
+from netqos_tc import answers, changes, claims, classify, describe, expected, numbers, options
 from netqos_tc.answers import HtbClass, Link
 from netqos_tc.audit import Auditor, Fingerprint
 from netqos_tc.chooser import Chooser
 from netqos_tc.evidence import Evidence
+from netqos_tc.expected import Laid
 from netqos_tc.fast import Shaped, TcFastPath
 from netqos_tc.kept import KeptRoots
 from netqos_tc.layout import Facilities, lay_out
@@ -37,12 +38,16 @@ from netqos_tc.paths import Ways
 from netqos_tc.probe import probe
 from netqos_tc.reader import Inventory, Reader
 from netqos_tc.register import item_in, names_of, owner_in
+from netqos_tc.renewal import Looker
 from netqos_tc.spec import RedirectKey, TableKey, TableSpec
 from netqos_tc.strays import Watch
 from netqos_tc.surroundings import Surroundings
 from netqos_tc.writer import Tools, Writer
 
 DIRECT: Final = "direct-packets"
+TRUSTED_S: Final = 0.4
+"""How long a plan is made from the last observation unasked: no longer than it takes until drift is looked for."""
+
 DIRECT_SHOWN_S: Final = 60.0
 """How long the finding of unshaped packets is shown after the last of them."""
 
@@ -70,6 +75,7 @@ class TcBackend:
         self._names: dict[str, str] = {}
         self._remembered: dict[str, int] = {}
         self._print: Fingerprint | None = None
+        self._laid: Laid | None = None
         self._direct = DirectPackets()
         self._kept = KeptRoots(context.state)
         self._net_classes = NetClasses.found(Path(context.cgroup_root))
@@ -112,7 +118,7 @@ class TcBackend:
         self._led = (self._led & kernel.surroundings.devices.keys()) | found.led
         now_s = self._context.monotonic()
         known = {name: minor for name, minor in self._remembered.items() if owner_in(name) in self._uids}
-        self._remembered = known | found.owners()
+        self._remembered = {**known, **found.owners()}
         self._seen = TcObserved(
             ours=cast("Mapping[Hashable, object]", found.specs),
             roots=found.roots,
@@ -126,6 +132,7 @@ class TcBackend:
             led=self._led,
             foreign_ifb=found.foreign_ifb,
             net_classes=None if self._net_classes is None else self._classes_seen.numbers,
+            trusted_s=TRUSTED_S,
             findings=(
                 *self._direct.findings(found.direct_packets, found.links, now_s),
                 *(self._evidence.findings() if self._evidence is not None else ()),
@@ -134,12 +141,14 @@ class TcBackend:
         return self._seen
 
     def plan(self, desired: DesiredState, observed: ObservedState) -> Plan:
-        """The ordered change; what cannot be enforced is in its findings. Pure, but for two memories.
+        """The ordered change; what cannot be enforced is in its findings. Pure, but for three memories.
 
-        Which devices were asked for (their roots are watched) with what the loop moves there, and which pod an owner's
-        name stands for.
+        Which devices were asked for (their roots are watched) with what the loop moves there, which pod an owner's
+        name stands for, and the last layout: where just that is met, nothing is to do.
         """
         met = observed if isinstance(observed, TcObserved) else TcObserved(findings=observed.findings)
+        if self._laid is not None and self._laid.is_reached(desired, met, self._facilities):
+            return Plan(backend=self.name, findings=(*self._laid.layout.findings, *met.findings))
         layout = lay_out(desired, met, self._options, self._facilities)
         self._uplinks = tuple(one.index for one in desired.uplinks if one.index > 0)
         self._asked_for = frozenset((*self._uplinks, *layout.own_devices))
@@ -159,6 +168,13 @@ class TcBackend:
             behind=layout.behind,
         )
         operations = changes.operations(layout.specs, met, names, complete=layout.is_whole)
+        self._laid = Laid(
+            desired=desired,
+            observed=met,
+            facilities=self._facilities,
+            layout=layout,
+            is_plain=expected.is_plain(operations),
+        )
         return Plan(
             backend=self.name,
             operations=operations,
@@ -177,6 +193,7 @@ class TcBackend:
         if self._evidence is not None and not self._is_shaping:
             self._evidence.end()
         self._print = None
+        kernel.looker.awaits(None)
         tools = Tools(
             route=kernel.route,
             netfilter=kernel.netfilter,
@@ -191,17 +208,21 @@ class TcBackend:
         self._own_hooks |= changes.own_hooks(plan.operations)
         kernel.reader.hooks.forget(changes.led_devices(plan.operations))
         result = await Writer(tools).apply(plan.operations)
-        if result.ok:
+        if result.ok and expected.is_plain(plan.operations):
+            kernel.looker.awaits(plan.operations)
+        elif result.ok:
             self._print = kernel.auditor.take(self._devices())
         return result
 
     async def is_untouched(self) -> bool:
         """Whether all is as at the last observation; what the fast loop moves does not count."""
         self._kept.renew()
-        last, devices = self._print, self._devices()
+        kernel, devices = self._kernel, self._devices()
+        if kernel is None:
+            return False
+        last = self._print or kernel.looker.as_awaited(devices, self._own_hooks, self._steered)
         if last is None or last.ifindexes != devices:
             return False
-        kernel = self._open()
         if self._has_news():
             return False
         if kernel.surroundings.is_changed(self._watched()):
@@ -311,10 +332,11 @@ class TcBackend:
         """An inventory, and a fingerprint that was taken before it: a change in between makes the next check fail."""
         while True:
             devices = self._devices()
-            fingerprint = kernel.auditor.take(devices)
-            found = kernel.reader.inventory()
+            fingerprint, found = kernel.looker.look(devices)
             self._links = found.links
             if self._devices() == devices:
+                if self._net_classes is None:
+                    kernel.looker.keep(fingerprint, found)
                 return found, fingerprint
 
     def _watched(self) -> frozenset[int]:
@@ -362,6 +384,7 @@ class _Kernel:
     netfilter: Channel
     reader: Reader
     auditor: Auditor
+    looker: Looker
     surroundings: Surroundings
     chooser: Chooser
     nft: NftRunner | None = None
@@ -375,11 +398,13 @@ class _Kernel:
             route.close()
             raise
         reader = Reader(route, netfilter)
+        auditor = Auditor(route, netfilter, reader)
         return cls(
             route=route,
             netfilter=netfilter,
             reader=reader,
-            auditor=Auditor(route, netfilter, reader),
+            auditor=auditor,
+            looker=Looker(reader, auditor),
             surroundings=Surroundings(route),
             chooser=Chooser(),
         )

@@ -33,6 +33,7 @@ from netqos_tc.spec import (
     RootSpec,
     Spec,
     TableKey,
+    element,
 )
 from netqos_tc.tree import Ground, Member, Tree, root_spec, tree
 
@@ -209,8 +210,7 @@ def _place(desired: DesiredState, claims: owners.Claims, observed: TcObserved) -
     known = {owner: pod for owner, pod in by_owner.items() if owner in claimed}
     minors, ruled = ruletree.assign(desired, known, Register(observed, keep=not desired.complete))
     elements: dict[Key, Spec] = {
-        key: ElementSpec(minor=minors.get(owner, numbers.CRITICAL), owner=owner)
-        for key, owner in claims.owners.items()
+        key: element(minors.get(owner, numbers.CRITICAL), owner) for key, owner in claims.owners.items()
     }
     return Placed(
         pods={minor: by_owner[owner] for owner, minor in minors.items()},
@@ -304,6 +304,8 @@ def _speed_findings(uplink: DesiredUplink) -> list[Finding]:
 def _source_findings(placed: Placed, observed: TcObserved) -> list[Finding]:
     """The bridges behind which a workload may send in another's name."""
     behind: dict[int, set[int]] = {}
+    if not any(one.kind == "bridge" for one in observed.devices.values()):
+        return []
     for key, spec in placed.elements.items():
         if not isinstance(key, ElementKey) or not isinstance(spec, ElementSpec):
             continue

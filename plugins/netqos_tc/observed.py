@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import TypeVar, cast
 
 from netqos.model.plan import ObservedState
 from netqos_tc import numbers
 from netqos_tc.places import Device, Hook, Routes
 from netqos_tc.root import Root
 from netqos_tc.spec import ClassKey, ClassSpec, ElementKey, ElementSpec, Key, RootKey, Spec
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +41,13 @@ class TcObserved(ObservedState):
     led: frozenset[int] = frozenset()
     foreign_ifb: str | None = None
     net_classes: Mapping[str, int] | None = None
+    _derived: dict[object, object] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def once(self, make: Callable[[TcObserved], T]) -> T:
+        """What `make` makes of this value; made once, since plans follow each other on the same one."""
+        if make not in self._derived:
+            self._derived[make] = make(self)
+        return cast("T", self._derived[make])
 
     def device_name(self, ifindex: int) -> str:
         """A device's name, or its index where that is not known."""

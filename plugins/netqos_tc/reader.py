@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -55,6 +55,7 @@ class Inventory:
     direct_packets: dict[int, int] = field(default_factory=dict)
     hooks: dict[int, Hook] = field(default_factory=dict)
     foreign_ifb: str | None = None
+    names: Mapping[str, int] | None = None
 
     def own_hooks(self) -> frozenset[int]:
         """The devices whose hook our filter says to be ours."""
@@ -80,9 +81,11 @@ class Inventory:
                 self.hooks[key.ifindex] = replace(hook, preferences=taken)
                 del self.specs[key]
 
-    def owners(self) -> dict[str, int]:
-        """The minor of every leaf by the name under which it has that."""
-        return register.names_of(self.specs)
+    def owners(self) -> Mapping[str, int]:
+        """The minor of every leaf by the name under which it has that; read once."""
+        if self.names is None:
+            self.names = register.names_of(self.specs)
+        return self.names
 
 
 class Reader:
@@ -98,18 +101,22 @@ class Reader:
         """Everything of ours, and the roots that are not ours."""
         found = Inventory()
         qdiscs = [answers.read_qdisc(message) for message in self._route.dump(wire.dump_qdiscs())]
-        found.roots.update(_foreign_roots(qdiscs))
-        self._add_link(found, qdiscs)
+        self.add_places(found, qdiscs)
         for root in qdiscs:
             if is_our_root(root) and (root.ifindex != numbers.IFB_INDEX or found.foreign_ifb is None):
                 self._add_tree(found, root, qdiscs)
+        self.add_table(found)
+        return found
+
+    def add_places(self, found: Inventory, qdiscs: Sequence[Qdisc]) -> None:
+        """What trees stand on and what leads to them: the roots that are not ours, our IFB, and hooks."""
+        found.roots.update(_foreign_roots(qdiscs))
+        self._add_link(found, qdiscs)
         hooked = (one for one in qdiscs if one.ifindex != numbers.IFB_INDEX or found.foreign_ifb is not None)
         for ifindex, (hook, redirect) in self.hooks.read(hooked).items():
             found.hooks[ifindex] = hook
             if redirect is not None:
                 found.specs[RedirectKey(ifindex)] = redirect
-        self._add_table(found)
-        return found
 
     def root_of(self, ifindex: int) -> Root | None:
         """The root of one device that is not ours, as `inventory` gives it."""
@@ -249,7 +256,8 @@ class Reader:
         places = [numbers.class_id(minor, ifindex) for minor in FILTERED]
         return [one for place in places for one in self._route.dump(wire.dump_filters(ifindex, place))]
 
-    def _add_table(self, found: Inventory) -> None:
+    def add_table(self, found: Inventory) -> None:
+        """Our table, with its elements and the rules of workloads."""
         maps = {nfwire.read_map_name(one) for one in self._dump_table(nfwire.dump_maps())}
         chains = self.chains()
         if not maps and not chains:

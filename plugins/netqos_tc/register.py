@@ -25,7 +25,7 @@ class Register:
 
     def __init__(self, observed: TcObserved, *, keep: bool) -> None:
         """With `keep` a name has its number even where that cannot be right (a plan that may only add)."""
-        self._known = _Known(observed)
+        self._known = observed.once(_Known)
         self._keep = keep
         self._taken = set[int]()
 

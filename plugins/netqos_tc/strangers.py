@@ -25,8 +25,16 @@ def is_strange(key: Key, spec: Spec) -> bool:
             return False
 
 
-def findings(observed: TcObserved) -> Iterator[Finding]:
+def findings(observed: TcObserved) -> tuple[Finding, ...]:
     """An error for each tree that others put something into."""
+    return observed.once(_findings)
+
+
+def _findings(observed: TcObserved) -> tuple[Finding, ...]:
+    return tuple(_each(observed))
+
+
+def _each(observed: TcObserved) -> Iterator[Finding]:
     names = describe.Names(devices=observed.names)
     met: dict[int, list[str]] = {}
     for key, spec in observed.specs.items():

@@ -17,12 +17,15 @@ from netqos.model.health import Finding
 class ObservedState:
     """What a backend found on this node: `ours` by key, and the foreign objects that stand where ours belong.
 
-    Keys and specs are the backend's own types. `foreign` maps a readable name to a readable description.
+    Keys and specs are the backend's own types. `foreign` maps a readable name to a readable description. `trusted_s`:
+    so long after it was looked at a plan may be made from it unasked, since a write that others have made wrong
+    meanwhile is refused and the next look shows why; 0: ask `is_untouched` first.
     """
 
     ours: Mapping[Hashable, object] = field(default_factory=dict)
     foreign: Mapping[str, str] = field(default_factory=dict)
     findings: tuple[Finding, ...] = ()
+    trusted_s: float = 0.0
 
 
 class Verb(enum.Enum):

@@ -45,6 +45,7 @@ class BackendRunner:
         self._capabilities: Capabilities | None = None
         self._settled: DesiredState | None = None
         self._observed: ObservedState | None = None
+        self._looked_s = 0.0
         self._result: ApplyResult | None = None
         self._applied_s: float | None = None
         self._plan_findings: tuple[Finding, ...] = ()
@@ -104,10 +105,13 @@ class BackendRunner:
             return True
         try:
             async with asyncio.timeout(DEADLINE_S):
-                return not await self.backend.is_untouched()
+                is_untouched = await self.backend.is_untouched()
         except Exception as problem:  # noqa: BLE001 a plugin's border: whatever it raises must not end the agent
             self._fail("is_untouched", problem)
             return True
+        if is_untouched:
+            self._looked_s = now_s
+        return not is_untouched
 
     async def reconcile(self, desired: DesiredState) -> ApplyResult:
         """Bring the backend to `desired`; the result says what was written and what failed."""
@@ -166,9 +170,7 @@ class BackendRunner:
     async def _converge(self, desired: DesiredState) -> ApplyResult:
         if not await self._probe():
             return ApplyResult()
-        known = self._observed
-        is_known = known is not None and self._settled is not None and await self.backend.is_untouched()
-        plan = self._next_plan(desired, known if known is not None and is_known else await self._observe())
+        plan = await self._first_plan(desired)
         if desired == self._settled:
             self._note_repairs(plan)
         applied = 0
@@ -186,6 +188,18 @@ class BackendRunner:
         self._settle(desired)
         return ApplyResult(applied=applied, failures=self._outstanding.failures)
 
+    async def _first_plan(self, desired: DesiredState) -> Plan:
+        """From what is known where that may be trusted or nobody touched it; that nothing is to do is never trusted."""
+        known = self._observed if self._settled is not None else None
+        plan = None
+        if known is not None and self._clock.monotonic() - self._looked_s < known.trusted_s:
+            plan = self._next_plan(desired, known)
+            if plan:
+                return plan
+        if known is not None and await self.backend.is_untouched():
+            return self._next_plan(desired, known) if plan is None else plan
+        return self._next_plan(desired, await self._observe())
+
     async def _probe(self) -> bool:
         if not self.is_available:
             self._capabilities = await self.backend.probe()
@@ -193,6 +207,7 @@ class BackendRunner:
 
     async def _observe(self) -> ObservedState:
         """Read back; kept for the next pass, which need not read it again where nobody touched anything."""
+        self._looked_s = self._clock.monotonic()
         self._observed = await self.backend.observe()
         return self._observed
 

@@ -1,0 +1,75 @@
+"""What a plan leaves behind, so that a read-back which shows just that needs no second plan. Pure.
+
+Only plans that change nothing but leaves and elements of workloads: of everything else more depends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from netqos.model.desired import DesiredState
+from netqos.model.plan import Operation
+from netqos_tc.changes import Edit
+from netqos_tc.layout import Facilities, Layout
+from netqos_tc.numbers import is_pod_minor
+from netqos_tc.observed import TcObserved
+from netqos_tc.spec import ClassKey, ElementKey, ElementMap, Key, QueueKey, Spec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Laid:
+    """A layout, and from what it was made."""
+
+    desired: DesiredState
+    observed: TcObserved
+    facilities: Facilities
+    layout: Layout
+    is_plain: bool
+
+    def is_reached(self, desired: DesiredState, met: TcObserved, facilities: Facilities) -> bool:
+        """Whether `met` has exactly what was laid out for the same desired state in the same surroundings."""
+        return (
+            self.is_plain
+            and desired is self.desired
+            and facilities == self.facilities
+            and _around(met) == _around(self.observed)
+            and met.specs == self.layout.specs
+        )
+
+
+def is_plain(operations: Iterable[Operation]) -> bool:
+    """Whether only leaves and elements of workloads are made, changed or removed."""
+    return all(isinstance(one.payload, Edit) and _is_plain(one.payload.key) for one in operations)
+
+
+def specs_after(specs: Mapping[Key, Spec], operations: Iterable[Operation]) -> dict[Key, Spec]:
+    """The objects when plain operations have succeeded; a class takes its queue along."""
+    found = dict(specs)
+    for edit in (one.payload for one in operations if isinstance(one.payload, Edit)):
+        if edit.after is not None:
+            found[edit.key] = edit.after
+            continue
+        found.pop(edit.key, None)
+        if isinstance(edit.key, ClassKey):
+            found.pop(QueueKey(edit.key.ifindex, edit.key.minor), None)
+    return found
+
+
+def _is_plain(key: Key) -> bool:
+    if isinstance(key, ClassKey | QueueKey):
+        return is_pod_minor(key.minor)
+    return isinstance(key, ElementKey) and key.map is not ElementMap.NC
+
+
+def _around(observed: TcObserved) -> tuple[object, ...]:
+    """What a layout looks at beside the objects."""
+    return (
+        observed.roots,
+        observed.devices,
+        observed.routes,
+        observed.hooks,
+        observed.own_hooks,
+        observed.foreign_ifb,
+        observed.net_classes,
+    )
