@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import pytest
@@ -11,7 +11,7 @@ from pyroute2 import IPRoute
 from netqos.errors import Retryable
 from netqos.model.desired import DesiredPod, DesiredState
 from netqos.model.health import Severity
-from netqos.model.levels import Direction, PerLevel
+from netqos.model.levels import Direction, Level, PerDirection, PerLevel
 from netqos.testing import states
 from netqos.testing.harness import converge
 from netqos.testing.states import G, M
@@ -247,6 +247,7 @@ async def test_drift_is_noticed_and_mended(host: UplinkHost, what: str) -> None:
     assert await backend.is_untouched()
     host.namespace.run(["sh", "-ec", DRIFTS[what].replace("{leaf}", f"{minor:x}")])
     assert not await backend.is_untouched()
+    assert (await backend.observe()).specs == (await host.backend().observe()).specs
     for _ in range(2):
         plan = await converge(backend, desired)
         if not plan:
@@ -254,7 +255,38 @@ async def test_drift_is_noticed_and_mended(host: UplinkHost, what: str) -> None:
     after = await backend.observe()
     assert not backend.plan(desired, after)
     assert host.comparable(after.ours) == before
+    assert after.specs == (await host.backend().observe()).specs
     assert await backend.is_untouched()
+
+
+CHANGES: dict[str, Callable[[tuple[DesiredPod, ...]], tuple[DesiredPod, ...]]] = {
+    "limit": lambda pods: (replace(pods[0], limits_bps=PerDirection(tx=70 * M, rx=9 * M)), *pods[1:]),
+    "level": lambda pods: (replace(pods[0], level=Level.L2), *pods[1:]),
+    "one more": lambda pods: (*pods, states.pod("ns/new", Level.L1, addresses=("10.88.0.99",), rx_bps=3 * M)),
+    "one less": lambda pods: pods[1:],
+    "another address": lambda pods: (replace(pods[0], addresses=("10.88.0.77",)), *pods[1:]),
+    "only one": lambda pods: pods[-1:],
+}
+
+
+@pytest.mark.parametrize("what", CHANGES)
+async def test_what_a_change_left_is_known_before_and_after_it_is_read_back(
+    host: UplinkHost, what: str
+) -> None:
+    backend = host.backend()
+    await converge(backend, node(1000 * M))
+    await backend.observe()
+    desired = replace(DESIRED, pods=CHANGES[what](DESIRED.pods))
+    for _ in range(2):
+        assert await converge(backend, desired)
+        assert await backend.is_untouched()
+        met = await backend.observe()
+        assert met.specs == (await host.backend().observe()).specs
+        assert not backend.plan(desired, met)
+        desired = DESIRED
+    await converge(backend, replace(DESIRED, pods=CHANGES[what](DESIRED.pods)))
+    host.drift()
+    assert not await backend.is_untouched()
 
 
 @pytest.mark.kernel("cls-bpf")

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from netqos.model.desired import NOTHING, DesiredState
+from netqos.model.ids import CgroupPath
 from netqos.model.plan import ApplyResult, Failure, ObservedState, Operation, Plan, Verb
 from netqos.runtime.fastloop import FastLoop
 from netqos.runtime.runner import BackendRunner
@@ -104,6 +105,62 @@ async def test_what_is_refused_for_ever_delays_nothing_else(
         clock.advance(1.0)
         assert not await runner.is_drifted()
     assert len(set(tried)) == passes
+
+
+CHANGED = states.node((*states.PODS, states.pod("ns/new", addresses=("10.88.0.99",), tx_bps=7 * states.M)))
+
+
+def trusting(backend: FakeBackend) -> list[str]:
+    """Let what was observed be trusted for 0.4 s; what is asked of the backend from now on."""
+    observe, is_untouched, asked = backend.observe, backend.is_untouched, list[str]()
+
+    async def trusted() -> ObservedState:
+        asked.append("observe")
+        return replace(await observe(), trusted_s=0.4)
+
+    async def noted() -> bool:
+        asked.append("is_untouched")
+        return await is_untouched()
+
+    backend.observe, backend.is_untouched = trusted, noted  # type: ignore[method-assign]
+    return asked
+
+
+@pytest.mark.parametrize("case", [(0.3, "observe"), (0.5, "is_untouched")])
+async def test_a_change_is_planned_from_what_was_seen_a_moment_ago(
+    runner: BackendRunner, backend: FakeBackend, clock: FakeClock, case: tuple[float, str]
+) -> None:
+    asked = trusting(backend)
+    await runner.reconcile(WANTED)
+    asked.clear()
+    later_s, first = case
+    clock.advance(later_s)
+    assert (await runner.reconcile(CHANGED)).ok
+    assert (asked[0], asked[-1]) == (first, "observe")
+
+
+async def test_what_others_did_a_moment_ago_is_mended_in_the_same_pass(
+    runner: BackendRunner, backend: FakeBackend
+) -> None:
+    await runner.reconcile(CHANGED)
+    wanted = dict(backend.kernel.things)
+    trusting(backend)
+    await runner.reconcile(WANTED)
+    backend.kernel.behind_your_back()
+    assert (await runner.reconcile(CHANGED)).ok
+    assert backend.kernel.things == wanted
+
+
+async def test_that_nothing_is_to_do_is_never_taken_on_trust(
+    runner: BackendRunner, backend: FakeBackend
+) -> None:
+    asked = trusting(backend)
+    await runner.reconcile(WANTED)
+    wanted = dict(backend.kernel.things)
+    backend.kernel.behind_your_back()
+    asked.clear()
+    await runner.reconcile(replace(WANTED, critical_cgroups=((CgroupPath("/a.slice"), 7),)))
+    assert (asked, backend.kernel.things) == (["is_untouched", "observe", "observe"], wanted)
 
 
 async def test_what_follows_the_node_is_no_repair(runner: BackendRunner, backend: FakeBackend) -> None:
