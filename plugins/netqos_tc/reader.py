@@ -112,6 +112,8 @@ class Reader:
         """What trees stand on and what leads to them: the roots that are not ours, our IFB, and hooks."""
         found.roots.update(_foreign_roots(qdiscs))
         self._add_link(found, qdiscs)
+        if LinkKey(numbers.IFB_INDEX) not in found.specs:
+            self.hooks.forget(None)  # it may have gone a moment ago: then each redirect leads nowhere
         hooked = (one for one in qdiscs if one.ifindex != numbers.IFB_INDEX or found.foreign_ifb is not None)
         for ifindex, (hook, redirect) in self.hooks.read(hooked).items():
             found.hooks[ifindex] = hook

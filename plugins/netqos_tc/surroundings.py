@@ -81,6 +81,7 @@ class Surroundings:
             if message.type in {uapi.NEWROUTE, uapi.DELROUTE}:
                 self._is_stale = self._is_stale or routing.read_route(message) is not None
             elif message.type in {uapi.NEWLINK, uapi.DELLINK}:
+                self._note_ifb(message)
                 self._is_stale = self._is_stale or self._is_link_changed(message, watched)
             elif port != self._route.port:
                 self._note_hook(message)
@@ -94,8 +95,6 @@ class Surroundings:
         (of the family AF_BRIDGE) name no kind and are not read.
         """
         family, _type, ifindex, flags, _change = uapi.IFINFO.unpack_from(message.body)
-        if ifindex == numbers.IFB_INDEX and message.type == uapi.DELLINK:
-            self._are_all_hooks_changed = True  # each redirect leads nowhere then, and nothing is said of it
         known = self.devices.get(ifindex)
         if message.type == uapi.DELLINK or (ifindex in watched and not flags & uapi.UP):
             is_ours = ifindex == numbers.IFB_INDEX  # the audit misses it by itself
@@ -108,6 +107,11 @@ class Surroundings:
         names = {link.name, known.name if known is not None else ""}
         is_renamed = len(names) == 2 and numbers.IFB_NAME in names and ifindex != numbers.IFB_INDEX
         return is_renamed or link.master != (known.master if known is not None else 0)
+
+    def _note_ifb(self, message: Message) -> None:
+        """Without the IFB each redirect leads nowhere, and nothing is said of it."""
+        if message.type == uapi.DELLINK and uapi.IFINFO.unpack_from(message.body)[2] == numbers.IFB_INDEX:
+            self._are_all_hooks_changed = True
 
     def _note_hook(self, message: Message) -> None:
         """Note that a hook, a filter at its egress or an action is made, changed or removed."""

@@ -8,8 +8,9 @@ import re
 import socket
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
+from unittest import mock
 
 import pytest
 
@@ -425,6 +426,28 @@ async def test_a_pod_that_comes_is_led_at_once_and_one_that_goes_is_no_error(net
         assert not await node.backend.is_untouched()
         await node.bring(desired(node, pod(node, "web")))
         assert await node.backend.is_untouched()
+
+
+async def test_redirects_are_led_anew_whatever_else_happens_and_whenever_the_ifb_goes() -> None:
+    with shaped_node("web") as node:
+        wanted = desired(node, pod(node, "web"))
+        await node.bring(wanted)
+        node.rig.node.run(["ip", "route", "add", "10.99.0.0/24", "dev", node.rig.pod("web").link])
+        node.rig.node.run(["ip", "link", "del", numbers.IFB_NAME])
+        plan = await node.bring(wanted)
+        assert "redirect" in {one.subject.split(" at ")[0] for one in plan.operations}
+        assert node.backend._kernel is not None
+        look = node.backend._kernel.surroundings.look
+
+        def look_too_early(watched: Collection[int] = ()) -> frozenset[int] | None:
+            changed = look(watched)
+            node.rig.node.run(["ip", "link", "del", numbers.IFB_NAME])
+            return changed
+
+        with mock.patch.object(node.backend._kernel.surroundings, "look", look_too_early):
+            observed = await node.backend.observe()
+        plan = node.backend.plan(wanted, observed)
+        assert "redirect" in {one.subject.split(" at ")[0] for one in plan.operations}
 
 
 async def test_a_device_that_is_made_anew_is_no_drift_and_one_that_goes_meanwhile_no_failure() -> None:
