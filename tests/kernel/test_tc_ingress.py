@@ -432,11 +432,13 @@ async def test_redirects_are_led_anew_whatever_else_happens_and_whenever_the_ifb
     with shaped_node("web") as node:
         wanted = desired(node, pod(node, "web"))
         await node.bring(wanted)
+        await node.backend.observe()
         node.rig.node.run(["ip", "route", "add", "10.99.0.0/24", "dev", node.rig.pod("web").link])
         node.rig.node.run(["ip", "link", "del", numbers.IFB_NAME])
         plan = await node.bring(wanted)
         assert "redirect" in {one.subject.split(" at ")[0] for one in plan.operations}
         assert node.backend._kernel is not None
+        await node.backend.observe()
         look = node.backend._kernel.surroundings.look
 
         def look_too_early(watched: Collection[int] = ()) -> frozenset[int] | None:
