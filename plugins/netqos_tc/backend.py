@@ -148,6 +148,8 @@ class TcBackend:
         """
         met = observed if isinstance(observed, TcObserved) else TcObserved(findings=observed.findings)
         if self._laid is not None and self._laid.is_reached(desired, met, self._facilities):
+            if self._laid.keeps_places:
+                met.inherit(self._laid.observed)
             return Plan(backend=self.name, findings=(*self._laid.layout.findings, *met.findings))
         layout = lay_out(desired, met, self._options, self._facilities)
         self._uplinks = tuple(one.index for one in desired.uplinks if one.index > 0)
@@ -174,6 +176,7 @@ class TcBackend:
             facilities=self._facilities,
             layout=layout,
             is_plain=expected.is_plain(operations),
+            keeps_places=expected.keeps_places(operations),
         )
         return Plan(
             backend=self.name,

@@ -14,7 +14,7 @@ from netqos_tc.changes import Edit
 from netqos_tc.layout import Facilities, Layout
 from netqos_tc.numbers import is_pod_minor
 from netqos_tc.observed import TcObserved
-from netqos_tc.spec import ClassKey, ElementKey, ElementMap, Key, QueueKey, Spec
+from netqos_tc.spec import ClassKey, ClassSpec, ElementKey, ElementMap, Key, LeafQueueSpec, QueueKey, Spec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +26,7 @@ class Laid:
     facilities: Facilities
     layout: Layout
     is_plain: bool
+    keeps_places: bool
 
     def is_reached(self, desired: DesiredState, met: TcObserved, facilities: Facilities) -> bool:
         """Whether `met` has exactly what was laid out for the same desired state in the same surroundings."""
@@ -41,6 +42,11 @@ class Laid:
 def is_plain(operations: Iterable[Operation]) -> bool:
     """Whether only leaves and elements of workloads are made, changed or removed."""
     return all(isinstance(one.payload, Edit) and _is_plain(one.payload.key) for one in operations)
+
+
+def keeps_places(operations: Iterable[Operation]) -> bool:
+    """Whether nothing comes or goes, and every class stays under its parent."""
+    return all(isinstance(one.payload, Edit) and _keeps_place(one.payload) for one in operations)
 
 
 def specs_after(specs: Mapping[Key, Spec], operations: Iterable[Operation]) -> dict[Key, Spec]:
@@ -60,6 +66,13 @@ def _is_plain(key: Key) -> bool:
     if isinstance(key, ClassKey | QueueKey):
         return is_pod_minor(key.minor)
     return isinstance(key, ElementKey) and key.map is not ElementMap.NC
+
+
+def _keeps_place(edit: Edit) -> bool:
+    before, after = edit.before, edit.after
+    if isinstance(before, ClassSpec) and isinstance(after, ClassSpec):
+        return before.parent == after.parent
+    return isinstance(before, LeafQueueSpec) and isinstance(after, LeafQueueSpec)
 
 
 def _around(observed: TcObserved) -> tuple[object, ...]:

@@ -44,10 +44,14 @@ class TcObserved(ObservedState):
     _derived: dict[object, object] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def once(self, make: Callable[[TcObserved], T]) -> T:
-        """What `make` makes of this value; made once, since plans follow each other on the same one."""
+        """What `make` makes of this value, made once: of which objects are where, not of their numbers."""
         if make not in self._derived:
             self._derived[make] = make(self)
         return cast("T", self._derived[make])
+
+    def inherit(self, other: TcObserved) -> None:
+        """Take over what was made of another value, which has the same objects in the same places."""
+        self._derived.update(other._derived)
 
     def device_name(self, ifindex: int) -> str:
         """A device's name, or its index where that is not known."""

@@ -109,8 +109,7 @@ def tree(
     else:
         plot.add_local(specs)
     plot.add_unknown(specs)
-    for minor, member in members.items():
-        plot.add_member(specs, minor, member)
+    plot.add_members(specs, members)
     for branch in branches:
         plot.add_branch(specs, branch)
     return Tree(specs=specs, steered=steered if ground.bands is not None else None)
@@ -123,7 +122,6 @@ class _Plot:
         self._ground = ground
         self._kind = kind_on(ground.ifindex)
         self._mtu = ground.mtu
-        self._members: dict[tuple[Level, int | None], tuple[ClassSpec, LeafQueueSpec]] = {}
         self._total_bps = ground.total_bps or params.UNKNOWN_TOTAL_BPS
         off = Band(guarantee_bps=0, ceiling_bps=self._total_bps, enabled=False)
         self._bands = ground.bands or PerLevel(off, off, off)
@@ -179,15 +177,15 @@ class _Plot:
         self._put_leaf(specs, numbers.UNKNOWN, Level.L1, unknown, prio=self._prio(Level.L1))
         self._put_queue(specs, numbers.UNKNOWN, self._countable_bps(Level.L1, None))
 
-    def add_member(self, specs: dict[Key, Spec], minor: int, member: Member) -> None:
-        """One workload's leaf: the same as that of any other with this level and limit."""
-        place = member.level, member.limit_bps
-        made = self._members.get(place)
-        if made is None:
-            made = self._members[place] = self._member(member)
-        leaf, queue = made
-        self._put(specs, minor, leaf)
-        specs[QueueKey(self._ground.ifindex, minor)] = queue
+    def add_members(self, specs: dict[Key, Spec], members: Mapping[int, Member]) -> None:
+        """The workloads' leaves: the same for all that have one level and limit."""
+        made: dict[tuple[Level, int | None], tuple[ClassSpec, LeafQueueSpec]] = {}
+        ifindex = self._ground.ifindex
+        for minor, member in members.items():
+            place = member.level, member.limit_bps
+            if place not in made:
+                made[place] = self._member(member)
+            specs[ClassKey(ifindex, minor)], specs[QueueKey(ifindex, minor)] = made[place]
 
     def _member(self, member: Member) -> tuple[ClassSpec, LeafQueueSpec]:
         ceil_bps = self._under(member.level, member.limit_bps)
