@@ -341,6 +341,8 @@ def _kernel_findings(trials: Trials) -> list[Finding]:
     if trials.redirect is Answer.NO:
         hint = "modprobe act_mirred cls_u32 (CONFIG_NET_CLS_ACT, CONFIG_NET_ACT_MIRRED, CONFIG_NET_CLS_U32)"
         found.append(_no_ingress("mirred", "nothing can be redirected at a device's egress", hint))
+    elif trials.choosy is Answer.NO and trials.ifb is Answer.YES:
+        found.append(_no_program())
     if trials.u32 is Answer.NO:
         found.append(
             warning(
@@ -360,6 +362,16 @@ def _kernel_findings(trials: Trials) -> list[Finding]:
 def _no_ingress(part: str, reason: str, hint: str) -> Finding:
     message = f"not enforced: ingress; this kernel cannot do it: {reason}. Egress is shaped all the same"
     return warning(f"no-{part}", "backend tc", message, hint=hint)
+
+
+def _no_program() -> Finding:
+    return info(
+        "no-program",
+        "backend tc",
+        "what stays within the node takes the way through the IFB too, unshaped; and should somebody remove the IFB, "
+        "what workloads receive is dropped until netqosd has put it back",
+        hint="netqosd needs CAP_BPF, and the kernel CONFIG_NET_CLS_BPF, for a program that chooses",
+    )
 
 
 def _missing(module: str, option: str, consequence: str) -> Finding:

@@ -78,6 +78,7 @@ ALL = dict.fromkeys(("htb", "bfifo", "u32", "ifb", "redirect"), Answer.YES)
     ("channel", "nft", "aside", "wanted"),
     [
         (RefusingChannel(), FakeNft(), ALL, (True, Facilities(), set())),
+        (RefusingChannel(), FakeNft(), ALL | {"choosy": Answer.NO}, (True, Facilities(), {"no-program"})),
         (RefusingChannel(), FakeNft(), None, (True, Facilities(), {"u32-unknown"})),
         (RefusingChannel(fq_codel=errno.EINVAL), FakeNft(), ALL, (True, Facilities(fq_codel=True), set())),
         (RefusingChannel(fq_codel=errno.EEXIST), FakeNft(), ALL, (True, Facilities(), set())),
