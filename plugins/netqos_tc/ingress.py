@@ -28,7 +28,7 @@ from netqos_tc.spec import (
     RedirectSpec,
     Spec,
 )
-from netqos_tc.tree import Ground, Member, tree
+from netqos_tc.tree import Ground, member, tree
 
 CODE: Final = "not-enforced-ingress"
 
@@ -123,14 +123,14 @@ def lay_out(
     )
     destinations = placed.destinations
     members = {
-        minor: Member(level=pod.level, limit_bps=pod.limits_bps.rx)
+        minor: member(pod.level, pod.limits_bps.rx)
         for minor, pod in placed.pods.items()
         if minor in destinations
     }
     ruled = [one for one in placed.ruled if one.leaf in members]
     branches = [one.branch(Direction.RX) for one in ruled]
     made = tree(ground, members, observed.classes_on(numbers.IFB_INDEX), branches)
-    found = places(placed, desired, observed)
+    found = places(placed.pods, destinations, desired, observed)
     redirects, findings = _redirects(found.devices, observed, is_choosy=is_choosy)
     specs: dict[Key, Spec] = {LinkKey(numbers.IFB_INDEX): LinkSpec(), **made.specs, **redirects}
     return Ingress(
@@ -141,13 +141,17 @@ def lay_out(
     )
 
 
-def places(placed: Placed, desired: DesiredState, observed: TcObserved) -> Places:
+def places(
+    pods: Mapping[int, DesiredPod],
+    destinations: Mapping[int, tuple[str, ...]],
+    desired: DesiredState,
+    observed: TcObserved,
+) -> Places:
     """Where workloads are. One that is led to the IFB by some of its addresses only is apart too."""
     uplinks = frozenset(uplink.index for uplink in desired.uplinks)
     behind: dict[int, dict[str, None]] = {}
     apart: list[Apart] = []
-    destinations = placed.destinations
-    for minor, pod in placed.pods.items():
+    for minor, pod in pods.items():
         addresses = destinations.get(minor, ())
         if not addresses:
             apart.append(

@@ -35,7 +35,7 @@ from netqos_tc.spec import (
     TableKey,
     element,
 )
-from netqos_tc.tree import Ground, Member, Tree, root_spec, tree
+from netqos_tc.tree import Ground, Tree, member, root_spec, tree
 
 ONE_LOCK_BPS: Final = 25_000_000_000
 """From here on one HTB, whose lock all CPUs share, may be what limits the link."""
@@ -167,9 +167,7 @@ def _is_needed(desired: DesiredState, uplink: DesiredUplink, observed: TcObserve
 
 
 def _egress_trees(grounds: Iterable[Ground], placed: Placed, observed: TcObserved) -> dict[int, Tree]:
-    members = {
-        minor: Member(level=pod.level, limit_bps=pod.limits_bps.tx) for minor, pod in placed.pods.items()
-    }
+    members = {minor: member(pod.level, pod.limits_bps.tx) for minor, pod in placed.pods.items()}
     branches = [one.branch(Direction.TX) for one in placed.ruled]
     return {
         ground.ifindex: tree(ground, members, observed.classes_on(ground.ifindex), branches)

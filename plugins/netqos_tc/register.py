@@ -8,7 +8,7 @@ group. So it survives everything but the removal of the table; a new one starts 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from netqos.model.levels import Direction
@@ -94,6 +94,7 @@ class _Known:
         self._owners: dict[int, set[str]] = {}
         self._remembered = observed.remembered
         self._minors: dict[str, set[int]] = {}
+        self._candidates: dict[str, Sequence[int]] = {}
         self.used = set[int]()
         chains: list[tuple[RulesKey, RulesSpec]] = []
         for key, spec in observed.specs.items():
@@ -120,11 +121,16 @@ class _Known:
         self._owners.setdefault(minor, set()).add(name)
         self._minors.setdefault(name, set()).add(minor)
 
-    def candidates(self, name: str) -> Iterable[int]:
+    def candidates(self, name: str) -> Sequence[int]:
         """The numbers that a name has or had: as is written in the kernel, else as remembered and nobody else's now.
 
         A group's is that of the class under which its workload's leaf stands.
         """
+        if name not in self._candidates:
+            self._candidates[name] = self._look_up(name)
+        return self._candidates[name]
+
+    def _look_up(self, name: str) -> Sequence[int]:
         owner, _, part = name.partition(" ")
         if part == _GROUP:
             above = [self._parents.get(leaf, ()) for leaf in self.candidates(owner)]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from netqos.model.desired import Band
@@ -58,6 +59,12 @@ class Member:
 
     level: Level
     limit_bps: int | None
+
+
+@lru_cache(maxsize=4096)
+def member(level: Level, limit_bps: int | None) -> Member:
+    """A workload's leaf; equal ones are one object."""
+    return Member(level=level, limit_bps=limit_bps)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,10 +188,10 @@ class _Plot:
         """The workloads' leaves: the same for all that have one level and limit."""
         made: dict[tuple[Level, int | None], tuple[ClassSpec, LeafQueueSpec]] = {}
         ifindex = self._ground.ifindex
-        for minor, member in members.items():
-            place = member.level, member.limit_bps
+        for minor, one in members.items():
+            place = one.level, one.limit_bps
             if place not in made:
-                made[place] = self._member(member)
+                made[place] = self._member(one)
             specs[ClassKey(ifindex, minor)], specs[QueueKey(ifindex, minor)] = made[place]
 
     def _member(self, member: Member) -> tuple[ClassSpec, LeafQueueSpec]:
