@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from netqos.model.health import Finding
 from netqos.model.inputs import NO_LIMITS, LevelPolicy, NodePolicy
-from netqos.model.levels import Level, PerLevel
+from netqos.model.levels import Direction, Level, PerLevel
 from netqos.model.texts import shown
 from netqos.settings.issues import Code, Issues, Path
 from netqos.settings.proposal import parse_proposal
@@ -24,12 +24,13 @@ SOURCE = "nodeslo"
 def parse_node_slo(obj: object, *, subject: str) -> tuple[NodePolicy, tuple[Finding, ...]]:
     """The policy of a whole NodeSLO object, decoded; never raises. Each finding is about `subject`."""
     issues = Issues()
-    if obj is not None and not isinstance(obj, Mapping):
+    if obj is None or isinstance(obj, Mapping):
+        spec = section(obj or {}, "spec", (), issues)
+    else:
         issues.add(Code.POLICY, (), f"{shown(obj)} is no object; allowed: a NodeSLO")
-        return NodePolicy(source=SOURCE, invalid=frozenset(Level)), _findings(issues, subject)
-    spec = section({} if obj is None else obj, "spec", (), issues)
     if issues:
-        return NodePolicy(source=SOURCE, invalid=frozenset(Level)), _findings(issues, subject)
+        rejected = NodePolicy(source=SOURCE, invalid=frozenset(Level), invalid_total=frozenset(Direction))
+        return rejected, _findings(issues, subject)
     shape = parse_spec(spec, ("spec",), issues)
     backends = parse_backend(spec, ("spec",), issues)
     return node_policy(shape, source=SOURCE, backends=backends), _findings(issues, subject)

@@ -24,16 +24,17 @@ def parse_proposal(spec: Tree, path: Path, issues: Issues, *, strict: bool = Fal
     before = len(issues)
     strategy = section(spec, "networkQOSStrategy", path, issues)
     path = (*path, "networkQOSStrategy")
-    enabled = flag(strategy, "enable", path, issues)
     limits = section(strategy, "nodeBandwidthLimit", path, issues)
-    if len(issues) > before:
-        return Shape(enabled=enabled, invalid=frozenset(Level))
+    is_unreadable = len(issues) > before
+    enabled = flag(strategy, "enable", path, issues)
+    if is_unreadable:
+        return Shape(enabled=enabled, invalid=frozenset(Level), invalid_total=frozenset(Direction))
+    invalid = set(Level) if len(issues) > before else set()
     inner = (*path, "nodeBandwidthLimit")
     if strict:
         check_keys(strategy, ("enable", "nodeBandwidthLimit"), path, issues)
         check_keys(limits, ("hw", *(level.name.lower() for level in Level)), inner, issues)
     levels: dict[Level, LevelPolicy] = {}
-    invalid: set[Level] = set()
     for level in Level:
         before = len(issues)
         levels[level] = _parse_level(limits, level, inner, issues, enabled=enabled, strict=strict)

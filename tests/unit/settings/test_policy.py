@@ -208,13 +208,20 @@ def test_an_object_that_does_not_speak_of_the_network_says_nothing(obj: object) 
         5,
         {"spec": []},
         {"spec": "x"},
-        {"spec": {"resourceQOSStrategy": []}},
         {"spec": {"networkQOSStrategy": 5}},
     ],
     ids=repr,
 )
-def test_an_object_that_cannot_be_read_invalidates_every_level(obj: object) -> None:
-    assert read(obj) == (NodePolicy(source="nodeslo", invalid=frozenset(Level)), [Code.POLICY.value])
+def test_an_object_that_cannot_be_read_invalidates_everything(obj: object) -> None:
+    everything = NodePolicy(source="nodeslo", invalid=frozenset(Level), invalid_total=frozenset(Direction))
+    assert read(obj) == (everything, [Code.POLICY.value])
+
+
+def test_classes_that_cannot_be_read_leave_the_total() -> None:
+    assert read({"spec": {"resourceQOSStrategy": []}}) == (
+        NodePolicy(source="nodeslo", invalid=frozenset(Level)),
+        [Code.POLICY.value],
+    )
 
 
 def test_a_class_without_a_switch_leaves_it_to_others() -> None:
@@ -336,6 +343,18 @@ def test_percentages_that_a_crd_fills_in_as_defaults_are_no_second_unit() -> Non
     defaults = {"ingressRequest": 0, "ingressLimit": 100, "egressLimit": 100}
     policy, codes = read(upstream(lsClass=qos(enable=True, egressRequest="300M", **defaults)))
     assert (codes, policy.invalid) == ([], frozenset())
+
+
+@pytest.mark.parametrize("value", ["x", [], {"nodeBandwidthLimit": []}], ids=repr)
+def test_a_proposal_that_cannot_be_read_keeps_the_last_total_too(value: object) -> None:
+    policy, _ = read({"spec": {"networkQOSStrategy": value}})
+    assert (policy.invalid, policy.invalid_total) == (frozenset(Level), frozenset(Direction))
+
+
+def test_a_proposal_whose_switch_cannot_be_read_has_its_total() -> None:
+    policy, codes = read(changed(PROPOSAL, ("spec", "networkQOSStrategy", "enable"), "yes"))
+    assert (codes, policy.enabled, policy.invalid) == ([Code.POLICY.value], None, frozenset(Level))
+    assert policy.total == read(PROPOSAL)[0].total
 
 
 @pytest.mark.parametrize("enable", ["yes", 1, {}], ids=repr)
