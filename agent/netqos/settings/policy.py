@@ -24,10 +24,10 @@ SOURCE = "nodeslo"
 def parse_node_slo(obj: object, *, subject: str) -> tuple[NodePolicy, tuple[Finding, ...]]:
     """The policy of a whole NodeSLO object, decoded; never raises. Each finding is about `subject`."""
     issues = Issues()
-    if obj is None or isinstance(obj, Mapping):
-        spec = section(obj or {}, "spec", (), issues)
-    else:
+    tree = obj if isinstance(obj, Mapping) else {}
+    if obj is not None and obj is not tree:
         issues.add(Code.POLICY, (), f"{shown(obj)} is no object; allowed: a NodeSLO")
+    spec = section(tree, "spec", (), issues)
     if issues:
         rejected = NodePolicy(source=SOURCE, invalid=frozenset(Level), invalid_total=frozenset(Direction))
         return rejected, _findings(issues, subject)
