@@ -27,6 +27,7 @@ class Register:
         """With `keep` a name has its number even where that cannot be right (a plan that may only add)."""
         self._known = observed.once(_Known)
         self._keep = keep
+        self._met = observed.specs
         self._taken = set[int]()
 
     def assign(self, wanted: Mapping[str, int]) -> dict[str, int]:
@@ -52,6 +53,10 @@ class Register:
     def stands_under(self, minor: int, parent_minor: int) -> bool:
         """Whether a class, on every device where it is, has this parent."""
         return self._known.stands_under(minor, parent_minor)
+
+    def may_write(self, key: RulesKey, spec: RulesSpec) -> bool:
+        """Whether a chain may become so: a plan that may only add changes none that is there."""
+        return not self._keep or self._met.get(key, spec) == spec
 
 
 def group_name(owner: str) -> str:

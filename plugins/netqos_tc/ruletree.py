@@ -85,6 +85,10 @@ class Ruled:
         spec = podrules.rules_spec(direction, owner_of(self.pod.uid), items, is_addressed=is_addressed)
         return RulesKey(direction, self.leaf), spec
 
+    def chains(self) -> Iterator[tuple[RulesKey, RulesSpec]]:
+        """The chains of both directions."""
+        return (one for way in Direction if (one := self.rules(way)) is not None)
+
     @property
     def names(self) -> dict[int, str]:
         """For people, by minor."""
@@ -113,7 +117,8 @@ def assign(
 ) -> tuple[Mapping[str, int], list[Ruled]]:
     """A leaf for each owner in `claimed`, and the numbers for rules.
 
-    Of a plan that may only add, a workload whose leaf would have to move keeps what it has, and gets no rules yet.
+    Of a plan that may only add, a workload whose leaf would have to move, or one of whose chains would have to change,
+    keeps what it has, and gets no rules yet: classes to which no chain leads would be nobody's at the next look.
     """
     wishes = [_wish(owner, pod, desired) for owner, pod in claimed.items() if _has_rules(pod)]
     level_minors = {owner: numbers.LEVELS[pod.level] for owner, pod in claimed.items()}
@@ -136,7 +141,7 @@ def assign(
         for one in wishes
         if all(register.stands_under(placed[name], wanted[name]) for name in _names(one))
     ]
-    return leaves, ruled
+    return leaves, [one for one in ruled if all(register.may_write(*chain) for chain in one.chains())]
 
 
 def chains_of(ruled: Iterable[Ruled], direction: Direction) -> dict[Key, Spec]:

@@ -246,3 +246,18 @@ def test_every_class_that_a_rule_or_element_leads_to_is_a_leaf_with_a_queue(desi
     for key, spec in specs.items():
         if isinstance(key, ClassKey) and isinstance(spec, ClassSpec):
             assert (spec.prio is None) == (key in parents or key.minor in numbers.INNER)
+
+
+def test_a_plan_that_may_only_add_makes_no_class_to_which_no_chain_leads() -> None:
+    """The chain stays as it is, so the next pass would not know the class, and make another one each time."""
+    plain, capped = (Rule(matches=HTTP),), (Rule(matches=HTTP, maximum_bps=8 * M),)
+    before = states.node((pod(PerDirection(tx=capped, rx=plain)),), uplinks=(UP,))
+    model = kernel()
+    bring(model, before)
+    after = states.node((pod(PerDirection(tx=(), rx=capped)),), uplinks=(UP,))
+    classes = {key for key in model.specs if isinstance(key, ClassKey)}
+    for _ in range(2):
+        bring(model, states.incomplete(after))
+        assert {key for key in model.specs if isinstance(key, ClassKey)} == classes
+    bring(model, after)
+    assert not plan(after, model.observe())
