@@ -42,7 +42,13 @@ def test_under_another_name_nothing_is_removed_and_the_near_name_is_told(node: N
     before = enforce(node, kube)
     files = {path.name: path.read_bytes() for path in node.daemon.paths.net.iterdir()}
     rename(node, name)
+    node.proxy.answer(status(503), path="/api/v1/nodes")
     node.daemon.start()
+    eventually(lambda: node.sources()["pods"] == "fresh")
+    assert set(node.pods()) == {"web"}, (
+        "no pod is listed under this name, and it is not known yet that it is wrong"
+    )
+    node.proxy.clear()
     eventually(lambda: bool(finding(node)))
     told = finding(node)
     assert (told["severity"], told["message"]) == (

@@ -119,14 +119,17 @@ class KubeFeeds:
         return parts if self._kubelet is None else {**parts, KUBELET: self._kubelet.state}
 
     def newest(self) -> KubeInputs:
-        """What they say now. Pods that were known last stay while there is no word of any, or none of our node."""
+        """What they say now. Pods that were known last stay while there is no word of any, or our node is not known.
+
+        Under a wrong name the list of pods is empty, and may come before it is known that there is no such node.
+        """
         kubelet = self._kubelet.items if self._kubelet is not None else None
         is_current = self._pods.state.freshness is Freshness.FRESH
         merged = merge(self._pods.items, kubelet, is_api_current=is_current)
         slos, notes = self._slo.items, self._note.items
-        if merged is not None and notes != ():
+        if merged is not None and notes:
             self.known_pods = merged
-        listed = joined(merged or (), self.known_pods) if notes == () else self.known_pods
+        listed = self.known_pods if notes else joined(merged or (), self.known_pods)
         settled = settle_addresses(listed, of_node=self._own_addresses())
         return KubeInputs(
             pods=self._locator.locate(settled, now_s=self._clock.monotonic()),

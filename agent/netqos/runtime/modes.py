@@ -128,9 +128,10 @@ async def _look(settings: Settings) -> tuple[Parts, KubeSources | None, list[Fin
     kube.start(parts.world)
     try:
         await kube.first()
+        heard = _heard(kube)  # a source that is stopped counts as one that is away
     finally:
         kube.stop()
-    return parts, kube, _heard(kube)
+    return parts, kube, heard
 
 
 def _heard(kube: KubeSources) -> list[Finding]:
