@@ -59,7 +59,7 @@ async def test_an_ordinary_node_has_none(node: ShapedNode) -> None:
     await shape(node)
     seen = look(node.rig)
     held = limiters.held_limits(seen, [node.ifindex])
-    assert (codes(node), limiters.findings(seen, held), seen.behind) == ([], (), {})
+    assert (codes(node), limiters.findings(seen, held, [node.ifindex]), seen.behind) == ([], (), {})
 
 
 @pytest.mark.kernel("tbf", "ifb")

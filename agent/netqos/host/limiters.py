@@ -8,7 +8,7 @@ program sets from its map `cilium_throttle`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterator
 
 from netqos.host.neighbours import POD_KINDS, Device, Neighbourhood
 from netqos.host.tcwire import Qdisc
@@ -21,12 +21,10 @@ THROTTLE_MAP = "cilium_throttle"
 _SHOWN = 3
 
 
-def held_limits(seen: Neighbourhood, uplinks: Iterable[int]) -> HeldLimits:
+def held_limits(seen: Neighbourhood, uplinks: Collection[int]) -> HeldLimits:
     """Which addresses are limited by a CNI, in which direction and by what; `uplinks` by index."""
     found: dict[str, PerDirection[Held]] = {}
-    for device in seen.devices.values():
-        if device.kind not in POD_KINDS:
-            continue
+    for device in _pods_devices(seen, uplinks):
         held = PerDirection(tx=_from_pod(device, seen), rx=_to_pod(device))
         if held.tx or held.rx:
             found |= dict.fromkeys(seen.behind.get(device.index, ()), held)
@@ -34,9 +32,14 @@ def held_limits(seen: Neighbourhood, uplinks: Iterable[int]) -> HeldLimits:
     return HeldLimits(by_address=found, of_all=PerDirection(tx=manager, rx=""))
 
 
-def findings(seen: Neighbourhood, held: HeldLimits) -> tuple[Finding, ...]:
+def findings(seen: Neighbourhood, held: HeldLimits, uplinks: Collection[int]) -> tuple[Finding, ...]:
     """One finding for each mechanism that was met."""
-    return (*_of_plugin(seen), *_of_manager(held))
+    return (*_of_plugin(seen, uplinks), *_of_manager(held))
+
+
+def _pods_devices(seen: Neighbourhood, uplinks: Collection[int]) -> Iterator[Device]:
+    """The host's ends of pods. In a node that is a container itself the uplink is of the same kind."""
+    return (one for one in seen.devices.values() if one.kind in POD_KINDS and one.index not in uplinks)
 
 
 def _to_pod(device: Device) -> Held:
@@ -68,11 +71,9 @@ def _managers(seen: Neighbourhood, uplinks: frozenset[int]) -> Iterator[Held]:
                 yield f"{program.name or 'a program'} with {THROTTLE_MAP} and fq on {device.name}"
 
 
-def _of_plugin(seen: Neighbourhood) -> Iterator[Finding]:
+def _of_plugin(seen: Neighbourhood, uplinks: Collection[int]) -> Iterator[Finding]:
     names = [
-        device.name
-        for device in seen.devices.values()
-        if device.kind in POD_KINDS and (_to_pod(device) or _from_pod(device, seen))
+        device.name for device in _pods_devices(seen, uplinks) if _to_pod(device) or _from_pod(device, seen)
     ]
     if names:
         shown = ", ".join(names[:_SHOWN]) + (

@@ -49,7 +49,7 @@ def node_facts(
         findings=(
             *links.findings,
             *cgroups.findings(),
-            *limiters.findings(seen, held),
+            *limiters.findings(seen, held, indexes),
             *bypass.findings(seen, indexes),
         ),
     )

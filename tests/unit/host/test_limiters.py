@@ -44,7 +44,7 @@ def test_a_bucket_to_the_pod_and_one_that_is_fed_from_it() -> None:
             "10.88.0.11": PerDirection(tx="tbf 10M on bwp0123, fed by veth8", rx=""),
         }
     )
-    (finding,) = findings(SEEN, held)
+    (finding,) = findings(SEEN, held, [UP])
     assert (finding.code, "veth7, veth8" in finding.message) == ("limited-by-cni", True)
 
 
@@ -60,7 +60,13 @@ def test_a_bucket_to_the_pod_and_one_that_is_fed_from_it() -> None:
 )
 def test_what_is_no_limiter_of_a_pod(device: Device) -> None:
     seen = replace(SEEN, devices={WEB: device})
-    assert (held_limits(seen, [UP]), findings(seen, HeldLimits())) == (HeldLimits(), ())
+    assert (held_limits(seen, [UP]), findings(seen, HeldLimits(), [UP])) == (HeldLimits(), ())
+
+
+def test_an_uplink_of_the_kind_of_pods_devices_is_none_of_them() -> None:
+    seen = replace(SEEN, devices={WEB: SEEN.devices[WEB]})
+    held = held_limits(seen, [WEB])
+    assert (held, findings(seen, held, [WEB])) == (HeldLimits(), ())
 
 
 def test_a_redirect_that_leads_to_no_bucket_limits_nobody() -> None:
@@ -72,7 +78,7 @@ def test_ciliums_bandwidth_manager_holds_what_pods_send() -> None:
     held = held_limits(MANAGED, [UP])
     assert held.of_all == PerDirection(tx="cil_to_netdev with cilium_throttle and fq on eth0", rx="")
     assert held.of(("10.0.0.1",)) == held.of_all
-    assert [one.subject for one in findings(MANAGED, held)] == ["egress"]
+    assert [one.subject for one in findings(MANAGED, held, [UP])] == ["egress"]
 
 
 @pytest.mark.parametrize(

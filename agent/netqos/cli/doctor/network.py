@@ -102,7 +102,7 @@ def neighbours(links: LinkReport) -> list[Check]:
         looking.close()
     indexes = [one.index for one in links.uplinks if one.present]
     held = limiters.held_limits(seen, indexes)
-    found = (*limiters.findings(seen, held), *bypass.findings(seen, indexes))
+    found = (*limiters.findings(seen, held, indexes), *bypass.findings(seen, indexes))
     if not found:
         return [ok(name, "no limiter, flowtable, redirect or eBPF program of others is in the way")]
     return of_findings(name, found)
