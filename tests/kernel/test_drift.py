@@ -26,6 +26,8 @@ from tests.kernel.harms import TX_HARMS
 from tests.kernel.tchost import UPLINK, UplinkHost
 from tests.kernel.tcnode import connect
 
+SO_RCVBUFFORCE = 33
+
 pytestmark = pytest.mark.kernel("veth", "htb", "u32", "nft", "nft-fib", "nft-socket")
 
 POD = "10.88.0.10"
@@ -107,9 +109,14 @@ async def test_a_storm_of_events_changes_nothing_and_lost_ones_make_everything_b
     host.namespace.call(storm, "wire0", seconds=0.1)
     assert await backend.is_untouched()
     assert backend._kernel is not None
-    backend._kernel.surroundings._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1)
+    events = backend._kernel.surroundings._socket
+    room = (
+        events.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF) // 2
+    )  # the kernel tells, and sets, the double
+    events.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1)
     host.namespace.call(storm, "wire0", seconds=0.1)
     assert not await backend.is_untouched()
+    events.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, room)  # what is read of a qdisc is told there too
     assert not await converge(backend, DESIRED)
     assert await backend.is_untouched()
     await backend.close()
