@@ -1,11 +1,12 @@
 """What of ours stands in the kernel while a plan is applied: what an operation needs and the plan does not make.
 
 HTB takes a class whose parent is not there without a word and makes it a root class, beside the total and all levels;
-an element of a map may name a class that is not there. So the writer asks here first. Read only when asked, once for
-each device.
+an element of a map may name a class that is not there. So the writer asks here first. Read only when asked, each once.
 """
 
 from __future__ import annotations
+
+from typing import Final
 
 from netqos_tc import describe, podrules
 from netqos_tc.reader import Reader
@@ -22,6 +23,9 @@ from netqos_tc.spec import (
     TableKey,
 )
 
+_MOST_ASKED: Final = 16
+"""Classes that are asked for one by one; whoever asks for more has all of a tree read."""
+
 
 class Standing:
     """Our objects as they are found while a plan is applied."""
@@ -30,6 +34,7 @@ class Standing:
         """`reader` stays the caller's."""
         self._reader = reader
         self._minors: dict[int, frozenset[int] | None] = {}
+        self._asked: dict[ClassKey, bool] = {}
         self._has_table: bool | None = None
 
     def has(self, key: Key) -> bool:
@@ -37,8 +42,8 @@ class Standing:
         match key:
             case RootKey(ifindex):
                 return self._classes(ifindex) is not None
-            case ClassKey(ifindex, minor):
-                return minor in (self._classes(ifindex) or ())
+            case ClassKey():
+                return self._has_class(key)
             case TableKey():
                 if self._has_table is None:
                     self._has_table = self._reader.has_table()
@@ -63,6 +68,15 @@ class Standing:
         link = self._reader.link(key.ifindex)
         names = describe.Names(devices={} if link is None else {key.ifindex: link.name})
         return describe.subject(key, names)
+
+    def _has_class(self, key: ClassKey) -> bool:
+        """Whether a class of our tree is there."""
+        if key.ifindex in self._minors or len(self._asked) >= _MOST_ASKED:
+            return key.minor in (self._classes(key.ifindex) or ())
+        if key not in self._asked:
+            has_root = self._reader.has_our_root(key.ifindex)
+            self._asked[key] = has_root and self._reader.our_class(key.ifindex, key.minor) is not None
+        return self._asked[key]
 
     def _classes(self, ifindex: int) -> frozenset[int] | None:
         """The minors of our classes on a device, None where our root is not there."""

@@ -73,8 +73,8 @@ class FakeReader:
     def root_of(self, _ifindex: int) -> Root:
         return self.root
 
-    def our_class(self, _ifindex: int, _minor: int) -> None:
-        return None
+    def our_class(self, ifindex: int, minor: int) -> mock.Mock | None:
+        return mock.Mock(counters=answers.Counters()) if ClassKey(ifindex, minor) in self.ours else None
 
     def has_our_root(self, ifindex: int) -> bool:
         return RootKey(ifindex) in self.ours
