@@ -80,10 +80,10 @@ def node(kube: Kube, apiserver: ApiServer, make_proxy: MakeProxy) -> Iterator[No
         yield node
 
 
-def eventually(check: Callable[[], bool], timeout_s: float = 10.0) -> None:
+def eventually(check: Callable[[], bool], timeout_s: float = 20.0) -> None:
     end_s = time.monotonic() + timeout_s
     while not check():
-        assert time.monotonic() < end_s
+        assert time.monotonic() < end_s, f"not within {timeout_s:.0f} s"
         time.sleep(0.02)
 
 

@@ -120,7 +120,7 @@ def test_a_wrong_annotation_is_told_and_counted_once(node: Node, kube: Kube, bat
     expected = Counter(codes[0] for codes in found.values())
     eventually(lambda: rejected(node) == expected)
     path = f"{EVENTS}/{kube.namespace}/events"
-    eventually(lambda: len(kube.api.get(path)["items"]) >= len(given), 15)
+    eventually(lambda: len(kube.api.get(path)["items"]) >= len(given))
     for name in given:
         kube.label_pod(name, {"again": "1"})
     time.sleep(1)

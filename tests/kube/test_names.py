@@ -39,7 +39,7 @@ def test_the_name_server_goes_and_comes_back(node: Node, kube: Kube, names: Name
     before = node.classes()
     names.mode = mode
     node.proxy.reset()
-    eventually(lambda: are_stale(node), 15)
+    eventually(lambda: are_stale(node))
     kube.annotate_pod("web", {EGRESS: "12M"})
     for _ in range(20):
         began_s = time.monotonic()
@@ -63,7 +63,7 @@ def test_neither_start_nor_end_waits_for_a_silent_name_server(node: Node, names:
     before = node.classes()
     names.mode = SILENT
     node.proxy.reset()
-    eventually(lambda: are_stale(node), 15)
+    eventually(lambda: are_stale(node))
     began_s = time.monotonic()
     assert node.daemon.stop() == 0
     node.daemon.start(env=names.env)

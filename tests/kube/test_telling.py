@@ -32,7 +32,7 @@ def test_the_status_says_what_was_read_and_a_missing_right_is_told_until_it_is_g
     def annotations() -> dict[str, str]:
         return dict(kube.api.get(f"{NODES}/{kube.node}")["metadata"].get("annotations") or {})
 
-    eventually(lambda: STATUS_KEY in annotations(), 15)
+    eventually(lambda: STATUS_KEY in annotations())
     said = json.loads(annotations()[STATUS_KEY])
     assert (said["pods"], said["rejected"]) == (1, 1)
     eventually(lambda: "status-not-published" not in node.codes())
@@ -46,7 +46,7 @@ def test_events_that_are_refused_are_a_finding_and_come_later(node: Node, kube: 
     node.daemon.start()
     eventually(lambda: "events-not-sent" in node.codes())
     node.proxy.clear()
-    eventually(lambda: len(kube.api.get(f"{EVENTS}/{kube.namespace}/events")["items"]) == 3, 15)
+    eventually(lambda: len(kube.api.get(f"{EVENTS}/{kube.namespace}/events")["items"]) == 3)
     eventually(lambda: "events-not-sent" not in node.codes())
 
 
@@ -57,7 +57,7 @@ def test_an_event_is_sent_when_the_answer_is_that_event(node: Node, kube: Kube) 
     node.daemon.start()
     eventually(lambda: any(one.method == "POST" for one in node.proxy.requests))
     node.proxy.clear()
-    eventually(lambda: len(kube.api.get(f"{EVENTS}/{kube.namespace}/events")["items"]) == 1, 15)
+    eventually(lambda: len(kube.api.get(f"{EVENTS}/{kube.namespace}/events")["items"]) == 1)
 
 
 def events(node: Node) -> list[dict[str, object]]:
@@ -81,7 +81,7 @@ def test_the_log_tells_of_an_outage_and_of_what_is_rejected_once_each(node: Node
     eventually(lambda: sum("401" in str(line.get("detail")) for line in events(node)) == 3)
     node.proxy.clear()
     eventually(lambda: fresh(node))
-    eventually(lambda: [line["event"] for line in events(node)][-3:] == ["source-fresh"] * 3, 15)
+    eventually(lambda: [line["event"] for line in events(node)][-3:] == ["source-fresh"] * 3)
     assert sum("12Mbps" in str(line) for line in events(node)) == 1
     assert sum("13Mbps" in str(line) for line in events(node)) == 1
     assert sum(line["event"] == "address-conflict" for line in events(node)) == 1

@@ -141,7 +141,7 @@ def test_a_new_release_without_its_rights_is_not_ready_though_the_old_one_was(
     assert all(f"source {name}: 403" in answer for name in ("pods", "nodeslo", "node"))
     assert node.classes() == before
     node.proxy.clear()
-    eventually(lambda: readyz(node, probed).startswith("200 "), 15)
+    eventually(lambda: readyz(node, probed).startswith("200 "))
     node.proxy.refuse()
     node.proxy.reset()
     eventually(lambda: "source-away" in node.codes())
