@@ -14,6 +14,7 @@ from pydantic import AfterValidator, TypeAdapter, ValidationError
 from netqos.backend import StateStore
 from netqos.model.composed import EMPTY_LAST_GOOD, LastGood
 from netqos.model.inputs import Override
+from netqos.model.texts import shown
 
 T = TypeVar("T")
 
@@ -83,5 +84,5 @@ def _refuse_endless(override: Override) -> Override:
 
 def _first_problem(problem: ValidationError) -> str:
     first = problem.errors(include_url=False, include_context=False)[0]
-    place = ".".join(str(part) for part in first["loc"])
+    place = ".".join(shown(part).strip('"') for part in first["loc"])
     return f"{place}: {first['msg']}" if place else first["msg"]

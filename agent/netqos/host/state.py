@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import json
 import os
 import re
 import stat
@@ -17,12 +16,9 @@ import threading
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from netqos.host.stateform import MOST_BYTES, unwrapped, wrapped, wrapped_each
 from netqos.model.health import Finding, error, warning
 
-VERSION = 1
-"""The form of the documents; raised when an older daemon could misread one."""
-
-MOST_BYTES = 16 * 2**20
 ASIDE = ".set-aside"
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,99}")
@@ -63,24 +59,29 @@ class StateFolder:
             return None if content is None else self._unwrap(name, content)
 
     def save(self, name: str, document: object) -> None:
-        """Replace the document; equal content is not written again. A failure is a finding, not an error."""
-        self._save(name, _wrap(document))
+        """Replace the document; equal content is not written again. A failure is a finding, not an error.
+
+        So is what could not be read back: it is not written.
+        """
+        self._save(name, lambda: wrapped(document))
 
     def save_each(self, name: str, items: Iterable[object]) -> None:
         """As `save` of a list, of which only one item at a time is in memory."""
-        self._save(name, _wrap_each(items))
+        self._save(name, lambda: wrapped_each(items))
 
     def has(self, name: str) -> bool:
         """Whether the document is there, readable or not."""
         return self._path(name).exists()
 
-    def _save(self, name: str, content: bytes) -> None:
+    def _save(self, name: str, content: Callable[[], bytes]) -> None:
         path = self._path(name)
         with self._lock:
             try:
-                _replace(path, content)
+                _replace(path, content())
             except OSError as problem:
                 self._report(_cannot("write", path, problem), name)
+            except (ValueError, RecursionError) as problem:
+                self._report(_unreadable(path, str(problem)), name)
             else:
                 self._end_findings(name)
 
@@ -109,19 +110,10 @@ class StateFolder:
 
     def _unwrap(self, name: str, content: bytes) -> object | None:
         try:
-            envelope = json.loads(content)
-        except (ValueError, RecursionError) as problem:
-            self._move_aside(name, f"it is not JSON: {problem}")
+            return unwrapped(content)
+        except ValueError as problem:
+            self._move_aside(name, str(problem))
             return None
-        if not isinstance(envelope, dict) or "document" not in envelope:
-            self._move_aside(name, "it has no 'document'")
-            return None
-        if envelope.get("version") != VERSION:
-            met = envelope.get("version")
-            self._move_aside(name, f"its version is {met!r}; this daemon reads version {VERSION}")
-            return None
-        document: object = envelope["document"]
-        return document
 
     def _move_aside(self, name: str, reason: str) -> None:
         path = self._path(name)
@@ -158,21 +150,13 @@ def _cannot(verb: str, path: Path, problem: OSError) -> Finding:
     )
 
 
-def _wrap(document: object) -> bytes:
-    return _encoded({"version": VERSION, "document": document}) + b"\n"
-
-
-def _wrap_each(items: Iterable[object]) -> bytes:
-    """The same bytes as `_wrap` of a list; the interpreter's lock is held for an item at a time."""
-    content = bytearray(b'{"document":[')
-    for number, item in enumerate(items):
-        content += b"," * (number > 0) + _encoded(item)
-    content += b'],"version":%d}\n' % VERSION
-    return bytes(content)
-
-
-def _encoded(document: object) -> bytes:
-    return json.dumps(document, sort_keys=True, allow_nan=False, separators=(",", ":")).encode("ascii")
+def _unreadable(path: Path, reason: str) -> Finding:
+    return error(
+        "state-not-kept",
+        str(path),
+        f"what should be kept could not be read back: {reason}; what was kept before stays",
+        hint="report this as a bug of netqos, with what stands in this message",
+    )
 
 
 def _read(path: Path) -> bytes | None:

@@ -60,8 +60,9 @@ class KubeMemory:
         if (at_end or now_s - self._saved_s >= SAVE_S) and self._differs(pods):
             self._saved_s, self._kept = now_s, pods
             kept = bounded(pods)
-            if len(kept) != len(pods):
-                get_logger("netqos.state").warning("pods-not-kept", left_out=len(pods) - len(kept))
+            cut = sum(one is not pod for one, pod in zip(kept, pods, strict=True))
+            if cut:
+                get_logger("netqos.state").warning("texts-of-pods-not-kept", pods=cut)
             self._state.save_each(PODS, map(written, kept))
         if at_end or now_s - self._told_s >= HEARD_S or not self._told.issuperset(heard):
             self._told_s, self._told = now_s, frozenset(heard)
@@ -76,8 +77,8 @@ class KubeMemory:
         now_s, wall_s, boot_s, boot_id = clock.monotonic(), clock.wall(), clock.boot(), clock.boot_id()
         times = {
             name: {
-                "wall_s": round(wall_s - now_s + at_s, 3),
-                "boot_s": round(boot_s - now_s + at_s, 3),
+                "wall_s": max(0.0, round(wall_s - now_s + at_s, 3)),
+                "boot_s": max(0.0, round(boot_s - now_s + at_s, 3)),
                 "boot_id": boot_id,
             }
             for name, at_s in heard.items()

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from netqos.backend import StateStore
 from netqos.host.state import StateFolder
+from netqos.host.stateform import LARGEST
 
 DOCUMENT = {"qdisc": "fq_codel", "handles": [1, 2], "none": None}
 
@@ -37,11 +38,7 @@ def test_a_document_comes_back_as_it_was(tmp_path: Path) -> None:
 @settings(max_examples=20)  # each is written to the disk for good
 @given(
     st.recursive(
-        st.none()
-        | st.booleans()
-        | st.integers()
-        | st.floats(allow_nan=False, allow_infinity=False)
-        | st.text(),
+        st.none() | st.booleans() | st.integers(0, LARGEST) | st.floats(0, float(LARGEST)) | st.text(),
         lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
     )
 )
@@ -96,8 +93,24 @@ def test_equal_content_is_not_written_again(tmp_path: Path) -> None:
         (b"[" * 100_000, "not JSON"),
         (b"[]", "no 'document'"),
         (b'{"version": 1}', "no 'document'"),
-        (b'{"document": {}}', "version is None; this daemon reads version 1"),
+        (b'{"document": {}}', "version is null; this daemon reads version 1"),
         (b'{"version": 2, "document": {}}', "version is 2; this daemon reads version 1"),
+        *(
+            (b'{"version": 1, "document": {"x": [%s]}}' % number, "allowed are 0 to 9007199254740992")
+            for number in (
+                *(
+                    b"NaN",
+                    b"Infinity",
+                    b"-Infinity",
+                    b"-1",
+                    b"-0.5",
+                    b"1e999",
+                    b"9007199254740993",
+                    b"9.1e15",
+                ),
+                *(b"1" * 401, b"-" + b"1" * 401, b"1" * 5000),
+            )
+        ),
     ],
 )
 def test_what_cannot_be_understood_is_moved_aside(tmp_path: Path, content: bytes, reason: str) -> None:
@@ -150,6 +163,27 @@ def test_a_huge_file_is_not_read(tmp_path: Path) -> None:
     folder = StateFolder(tmp_path)
     assert folder.load("before") is None
     assert "at most 16777216" in folder.findings[0].message
+
+
+@pytest.mark.parametrize(
+    ("document", "reason"),
+    [
+        (10**400, "allowed are 0 to"),
+        ({"x": [float("nan")]}, "not JSON compliant"),
+        ({"x": -1}, "allowed are 0 to"),
+        (["\x01" * 3 * 2**20], "at most 16777216 are read"),
+    ],
+)
+def test_what_could_not_be_read_back_is_not_written(tmp_path: Path, document: Any, reason: str) -> None:
+    folder = StateFolder(tmp_path)
+    folder.save("before", [DOCUMENT])
+    for save in (folder.save, folder.save_each):
+        save("before", document if isinstance(document, list) else [document])
+        assert _codes(folder) == ["state-not-kept"]
+        assert reason in folder.findings[0].message
+        assert folder.load("before") == [DOCUMENT]
+    folder.save("before", DOCUMENT)
+    assert folder.findings == ()
 
 
 def test_a_killed_writer_leaves_the_old_document(tmp_path: Path) -> None:

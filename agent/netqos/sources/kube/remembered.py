@@ -6,25 +6,59 @@ what a server says. Where a pod's cgroup is does not belong to it: after a reboo
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from netqos.sources.kube.pods import CRITICAL_CLASSES, HASH, MIRROR, KubePod, parse_pod
 
-MOST_CHARACTERS = 8 << 20
-"""Of all pods together: ten times what 500 pods with large annotations have."""
+MOST_BYTES = 8 << 20
+"""Of all pods together as they are written: ten times what 500 pods with large annotations have."""
+
+MOST_OF_ONE = 256 << 10
+"""Of one pod: as much as the API server takes of its annotations, where hardly a character is escaped."""
 
 
-def bounded(pods: Sequence[KubePod]) -> Sequence[KubePod]:
-    """The pods, without those with the most text where all together are above the bound."""
-    sizes = [_size(pod) for pod in pods]
-    if sum(sizes) <= MOST_CHARACTERS:
-        return pods
-    kept, left = set(), MOST_CHARACTERS
-    for size, number in sorted(zip(sizes, range(len(pods)), strict=True)):
-        left -= size
-        if left >= 0:
-            kept.add(number)
-    return [pod for number, pod in enumerate(pods) if number in kept]
+def bounded(pods: Sequence[KubePod]) -> list[KubePod]:
+    """The pods with so little text that they can be written, and read back: the same objects where nothing is cut.
+
+    One that is too large loses its longest texts, and stays known. Where all together are too large, the largest lose
+    theirs first, none below an equal share of the bound: nobody's texts cost another pod its own.
+    """
+    found = [_cut(pod, MOST_OF_ONE) for pod in pods]
+    sizes = [size_bytes(pod) for pod in found]
+    share, over = MOST_BYTES // max(len(pods), 1), sum(sizes) - MOST_BYTES
+    for number in sorted(range(len(pods)), key=lambda one: -sizes[one]):
+        if over <= 0:
+            break
+        found[number] = _cut(found[number], share)
+        over -= sizes[number] - size_bytes(found[number])
+    return found
+
+
+def size_bytes(pod: KubePod) -> int:
+    """How much of the document a pod takes: of control characters and the like each is six bytes."""
+    return len(json.dumps(written(pod), separators=(",", ":"))) + 1
+
+
+def _cut(pod: KubePod, most: int) -> KubePod:
+    """The pod within the bound, without those of its texts that are longest; without all of them at the least."""
+    over = size_bytes(pod) - most
+    if over <= 0:
+        return pod
+    texts = {**pod.facts.annotations, **pod.facts.labels}
+    sizes = {key: len(json.dumps(text)) for key, text in texts.items()}
+    left = set(texts)
+    for key in sorted(texts, key=lambda one: (-sizes[one], one)):
+        if over <= 0:
+            break
+        left.discard(key)
+        over -= sizes[key]
+    labels, annotations = (
+        {key: text for key, text in some.items() if key in left}
+        for some in (pod.facts.labels, pod.facts.annotations)
+    )
+    return replace(pod, facts=replace(pod.facts, labels=labels, annotations=annotations))
 
 
 def written(pod: KubePod) -> dict[str, object]:
@@ -67,15 +101,3 @@ def _status(pod: KubePod) -> Mapping[str, object]:
         "podIPs": [{"ip": address} for address in pod.facts.addresses],
         **({"qosClass": qos.value} if qos is not None else {}),
     }
-
-
-def _size(pod: KubePod) -> int:
-    facts = pod.facts
-    texts = (
-        *facts.annotations.values(),
-        *facts.labels.values(),
-        facts.name,
-        facts.namespace,
-        *facts.addresses,
-    )
-    return 400 + sum(map(len, texts))

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -10,7 +11,7 @@ from netqos.model.ids import PodUid
 from netqos.model.inputs import KubernetesQos, PodFacts
 from netqos.sources.kube import remembered
 from netqos.sources.kube.pods import ANNOTATIONS, KubePod, parse_pod
-from netqos.sources.kube.remembered import bounded, read, written
+from netqos.sources.kube.remembered import bounded, read, size_bytes, written
 from tests.unit.sources.kube.test_answers import JSON
 from tests.unit.sources.kube.test_pods import HASH, pod
 
@@ -82,11 +83,45 @@ def test_whatever_stands_in_the_state_folder_is_no_error(document: object) -> No
     assert all(isinstance(one, KubePod) for one in read(document))
 
 
-def test_above_the_bound_the_largest_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(remembered, "MOST_CHARACTERS", 3_000)
-    sizes = {"a": 10, "b": 2_000, "c": 20, "d": 600}
-    pods = [
-        of(pod(uid=uid, annotations={"koordinator.sh/qos-config": "x" * size})) for uid, size in sizes.items()
-    ]
-    assert [one.facts.uid for one in bounded(pods)] == ["a", "c", "d"]
-    assert bounded(pods[:1]) == pods[:1]
+EGRESS, CONFIG = "koordinator.sh/egress-bandwidth", "koordinator.sh/qos-config"
+
+
+def with_texts(uid: str, **texts: str) -> KubePod:
+    return of(pod(uid=uid, name=f"name-{uid}", annotations={EGRESS: "3M", **texts}))
+
+
+@pytest.mark.parametrize("length", [63_000, 40_000])
+def test_hostile_texts_cost_their_pod_these_alone(length: int) -> None:
+    """The shorter ones are within the bound of one pod, and all of them together are not."""
+    hostile = {CONFIG: "\x01" * length}
+    quoted = with_texts("quoted", **{CONFIG: '"' * 60_000})
+    pods = [with_texts("plain"), *(with_texts(f"bad-{one}", **hostile) for one in range(300)), quoted]
+    kept = bounded(pods)
+    assert [one.facts.uid for one in kept] == [one.facts.uid for one in pods]
+    assert {one.facts.annotations[EGRESS] for one in kept} == {"3M"}
+    assert (kept[0], kept[-1]) == (pods[0], quoted)
+    assert sum(map(size_bytes, kept)) <= remembered.MOST_BYTES
+    assert back(kept) == kept
+
+
+def test_within_the_bound_nothing_is_cut() -> None:
+    pods = [with_texts(str(one), **{CONFIG: "x" * 60_000}) for one in range(100)]
+    assert all(kept is one for kept, one in zip(bounded(pods), pods, strict=True))
+    assert bounded([]) == []
+
+
+def test_above_the_bound_the_largest_are_cut_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remembered, "MOST_BYTES", 3_200)
+    lengths = {"a": 10, "b": 2_000, "c": 20, "d": 600}
+    kept = bounded([with_texts(uid, **{CONFIG: "x" * length}) for uid, length in lengths.items()])
+    assert [len(one.facts.annotations.get(CONFIG, "")) for one in kept] == [10, 0, 20, 600]
+
+
+@given(st.lists(kube_pods(), max_size=6), st.integers(5_000, 20_000))
+def test_any_pods_keep_their_identity_within_the_bound(pods: list[KubePod], most: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(remembered, "MOST_BYTES", most)
+        kept = bounded(pods)
+    assert [one.facts.uid for one in kept] == [one.facts.uid for one in pods]
+    bare = [replace(one, facts=replace(one.facts, labels={}, annotations={})) for one in pods]
+    assert sum(map(size_bytes, kept)) <= most or max(map(size_bytes, bare)) > most // len(pods)
