@@ -61,7 +61,12 @@ def _list_backends() -> int:
 
 def _print(answer: tuple[int, str]) -> int:
     code, text = answer
-    print(text)
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:
+        from netqos.cli.render import reader_gone  # noqa: PLC0415 - for those whose reader has had enough
+
+        reader_gone()
     return code
 
 

@@ -23,8 +23,8 @@ from netqos.settings.values import Settings, WorkloadSettings
 
 
 def node_name(settings: Settings, environ: Mapping[str, str] = os.environ) -> str:
-    """The configured name, else $NODE_NAME, else the host's name."""
-    return settings.node_name or environ.get("NODE_NAME", "").strip() or socket.gethostname()
+    """The configured name, else $NODE_NAME, else the host's name in lower case, by which the kubelet names its Node."""
+    return settings.node_name or environ.get("NODE_NAME", "").strip() or socket.gethostname().lower()
 
 
 def node_facts(

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -32,3 +35,20 @@ def test_two_modes_are_wrong_usage() -> None:
     with pytest.raises(SystemExit) as caught:
         main(["--once", "--dry-run"])
     assert caught.value.code == 2
+
+
+def test_a_reader_that_has_had_enough_is_no_error(tmp_path: Path) -> None:
+    (tmp_path / "netqos.yaml").write_text("node: {bandwidth: {tx: 1G, rx: 1G}}\n", encoding="utf-8")
+    reading, writing = os.pipe()
+    os.close(reading)
+    words = [
+        sys.executable,
+        "-m",
+        "netqos.cli.daemon",
+        "--check-config",
+        "--config",
+        tmp_path / "netqos.yaml",
+    ]
+    with os.fdopen(writing, "w") as out:
+        done = subprocess.run(words, stdout=out, stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")

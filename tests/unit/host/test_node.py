@@ -40,8 +40,8 @@ def host(tmp_path: Path) -> FakeHost:
     [
         ("worker-1", {"NODE_NAME": "worker-2"}, "worker-1"),
         (None, {"NODE_NAME": "worker-2"}, "worker-2"),
-        (None, {"NODE_NAME": " "}, socket.gethostname()),
-        (None, {}, socket.gethostname()),
+        (None, {"NODE_NAME": " "}, socket.gethostname().lower()),
+        (None, {}, socket.gethostname().lower()),
     ],
 )
 def test_the_nodes_name(configured: str | None, environ: dict[str, str], expected: str) -> None:
