@@ -125,6 +125,12 @@ REPLIES: dict[str, Reply] = {
     ),
     "a list without items": Body(content=b'{"kind": "PodList", "metadata": {"resourceVersion": "7"}}'),
     "a list without version": Body(content=b'{"kind": "PodList", "metadata": {}, "items": []}'),
+    "a list of another kind": Body(
+        content=b'{"kind": "NodeList", "metadata": {"resourceVersion": "7"}, "items": []}'
+    ),
+    "a list of no objects": Body(
+        content=b'{"kind": "PodList", "metadata": {"resourceVersion": "7"}, "items": ["x", null, {}]}'
+    ),
     "half a JSON": HalfBody(),
     "half an answer": CutBody(),
     "half an answer, ended": CutBody(reset=False),

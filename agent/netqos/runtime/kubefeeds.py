@@ -95,15 +95,22 @@ class KubeFeeds:
         )
         self.known_pods = tuple(remembered)
         self._pods: Watcher[KubePod] = self._watcher(
-            Target(name="pods", path="/api/v1/pods", selectors={"fieldSelector": f"spec.nodeName={node}"}),
+            Target(
+                name="pods",
+                kind="Pod",
+                path="/api/v1/pods",
+                selectors={"fieldSelector": f"spec.nodeName={node}"},
+            ),
             parse_pod,
             remembered={pod.facts.uid: pod for pod in remembered},
         )
         self._slo: Watcher[NodeSlo] = self._watcher(
-            Target(name="nodeslo", path=SLOS, selectors=_by_name(node)), parse_slo, may_be_absent=True
+            Target(name="nodeslo", kind="NodeSLO", path=SLOS, selectors=_by_name(node)),
+            parse_slo,
+            may_be_absent=True,
         )
         self._note: Watcher[NodeNote] = self._watcher(
-            Target(name="node", path="/api/v1/nodes", selectors=_by_name(node)), parse_node
+            Target(name="node", kind="Node", path="/api/v1/nodes", selectors=_by_name(node)), parse_node
         )
         self._kubelet = self._make_kubelet(kubernetes.kubelet)
 

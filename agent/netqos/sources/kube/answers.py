@@ -72,14 +72,14 @@ class WatchEvent:
 
 
 def read_page(
-    pieces: Iterable[bytes], each: Callable[[object], None], *, has_version: bool = True
+    pieces: Iterable[bytes], kind: str, each: Callable[[object], None], *, has_version: bool = True
 ) -> ListMeta:
-    """Hand every item of a list to `each` as soon as it has come; `Broken` (garbled) for what is no list.
+    """Hand every item of a list to `each` as soon as it has come; `Broken` (garbled) for what is no list of `kind`.
 
     What `each` was given counts for nothing before this returns. `has_version` is false of the kubelet's lists alone.
     """
     try:
-        metadata = scan_list(pieces, each)
+        metadata = scan_list(pieces, f"{kind}List", each)
     except (ValueError, RecursionError) as problem:
         raise garbled(f"the answer is no list: {_words(problem)}") from None
     version, token = metadata.get("resourceVersion", ""), metadata.get("continue", "")
@@ -99,19 +99,19 @@ def read_object(data: bytes, kind: str) -> Mapping[str, object]:
     return found
 
 
-def read_event(line: bytes) -> WatchEvent:
-    """One line of a watch; `Broken` (garbled) for anything else, and for an object without kind or version."""
+def read_event(line: bytes, kind: str) -> WatchEvent:
+    """One line of a watch; `Broken` (garbled) for anything else, and for an object of another kind or no version."""
     try:
         found = json.loads(line)
     except (ValueError, RecursionError) as problem:
         raise garbled(f"the watch sent no JSON: {_words(problem)}") from None
-    kind = found.get("type") if isinstance(found, dict) else None
+    said = found.get("type") if isinstance(found, dict) else None
     content = found.get("object") if isinstance(found, dict) else None
-    if not isinstance(kind, str) or kind not in EventType.__members__ or not isinstance(content, dict):
+    if not isinstance(said, str) or said not in EventType.__members__ or not isinstance(content, dict):
         raise garbled("the watch sent what is no event")
-    event = WatchEvent(type=EventType[kind], object=content, version=version_of(content))
-    if event.type is not EventType.ERROR and not (event.version and _is_kind(content.get("kind"))):
-        raise garbled(f"the watch sent {kind} of an object without kind or resourceVersion")
+    event = WatchEvent(type=EventType[said], object=content, version=version_of(content))
+    if event.type is not EventType.ERROR and not (event.version and content.get("kind") == kind):
+        raise garbled(f"the watch sent {said} of what is no {kind} with a resourceVersion")
     return event
 
 
@@ -166,10 +166,6 @@ def _text_of(document: Mapping[str, object], key: str) -> str:
     metadata = document.get("metadata")
     text = metadata.get(key) if isinstance(metadata, dict) else None
     return text if isinstance(text, str) else ""
-
-
-def _is_kind(kind: object) -> bool:
-    return isinstance(kind, str) and kind not in {"", "Status"}
 
 
 def _words(problem: Exception) -> str:

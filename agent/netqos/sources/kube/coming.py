@@ -11,6 +11,8 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 
+from netqos.model.texts import shown
+
 _DECODER = json.JSONDecoder()
 _SPACE = re.compile(r"[ \t\r\n]*")
 _BEHIND = frozenset(" \t\r\n,:]}")
@@ -19,8 +21,8 @@ _LONGEST_VALUE = 8 << 20
 """How much of an answer is waited for at a time; etcd's objects have 1.5 MiB at most."""
 
 
-def scan_list(pieces: Iterable[bytes], each: Callable[[object], None]) -> Mapping[str, object]:
-    """Hand on every item, and give the list's metadata; ValueError or RecursionError for what is no list.
+def scan_list(pieces: Iterable[bytes], kind: str, each: Callable[[object], None]) -> Mapping[str, object]:
+    """Hand on every item, and give the list's metadata; ValueError or RecursionError for what is no list of this kind.
 
     Only its top level is walked here; values are the C decoder's.
     """
@@ -42,7 +44,7 @@ def scan_list(pieces: Iterable[bytes], each: Callable[[object], None]) -> Mappin
     coming.expect("}")
     if coming.mark():
         raise ValueError("there is something after its end")
-    return _list_metadata(found)
+    return _list_metadata(found, kind)
 
 
 class _Coming:
@@ -105,11 +107,11 @@ def _keep(found: dict[str, object], key: object, value: object) -> None:
         found[key] = value
 
 
-def _list_metadata(found: Mapping[str, object]) -> Mapping[str, object]:
+def _list_metadata(found: Mapping[str, object], wanted: str) -> Mapping[str, object]:
     """Of the parts that every list has: its kind, its items (null where Go has none) and its metadata."""
     kind, metadata = found.get("kind"), found.get("metadata")
-    if not isinstance(kind, str) or not kind.endswith("List"):
-        raise ValueError(f"its kind is {json.dumps(kind)[:40]}")
+    if kind != wanted:
+        raise ValueError(f"its kind is {shown(kind)}, not {wanted}")
     if "items" not in found or found["items"] is not None:
         raise ValueError("it has no items")
     if isinstance(metadata, dict):
@@ -117,11 +119,19 @@ def _list_metadata(found: Mapping[str, object]) -> Mapping[str, object]:
     raise ValueError("it has no metadata")
 
 
+def _object(item: object) -> object:
+    metadata = item.get("metadata") if isinstance(item, dict) else None
+    names = [metadata.get(key) if isinstance(metadata, dict) else None for key in ("name", "uid")]
+    if not all(isinstance(name, str) and name for name in names):
+        raise ValueError("an item of it is no object with name and uid")
+    return item
+
+
 def _scan_items(coming: _Coming, each: Callable[[object], None]) -> None:
     coming.expect("[")
     if coming.mark() != "]":
         while True:
-            each(coming.value())
+            each(_object(coming.value()))
             if coming.mark() == "]":
                 break
             coming.expect(",")

@@ -108,7 +108,7 @@ class Kubelet:
                 found[parsed[0]] = before if before == parsed[1] and before is not None else parsed[1]
 
         try:
-            read_page(response.pieces(), each, has_version=False)
+            read_page(response.pieces(), "Pod", each, has_version=False)
         finally:
             response.close()
         return tuple(found.values())

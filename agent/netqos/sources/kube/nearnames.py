@@ -55,7 +55,7 @@ def _names(connection: Connection, query: Mapping[str, object]) -> set[str]:
 
     response = connection.request("GET", NODES, query=query, accept=_NAMES_ONLY)
     try:
-        read_page(response.pieces(), each)
+        read_page(response.pieces(), "PartialObjectMetadata", each)
     finally:
         response.close()
     return found

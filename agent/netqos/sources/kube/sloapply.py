@@ -33,12 +33,12 @@ class Applied:
 
 def node_names(connection: Connection, selector: str) -> Sequence[str]:
     """The nodes that a label selector matches, by name; `Broken` as requests raise it."""
-    return sorted(name for name, _ in _listed(connection, NODES, {"labelSelector": selector}))
+    return sorted(name for name, _ in _listed(connection, "Node", NODES, {"labelSelector": selector}))
 
 
 def existing(connection: Connection) -> Mapping[str, Spec]:
     """The specs of all NodeSLOs by name; `Broken` with code 404 where the server does not know the kind."""
-    return dict(_listed(connection, NODESLOS, {}))
+    return dict(_listed(connection, "NodeSLO", NODESLOS, {}))
 
 
 def apply(
@@ -79,7 +79,9 @@ def _apply_one(connection: Connection, document: Mapping[str, object], query: Ma
     return spec if isinstance(spec, dict) else {}
 
 
-def _listed(connection: Connection, path: str, selectors: Mapping[str, object]) -> list[tuple[str, Spec]]:
+def _listed(
+    connection: Connection, kind: str, path: str, selectors: Mapping[str, object]
+) -> list[tuple[str, Spec]]:
     """(name, spec) of every object."""
     found: list[tuple[str, Spec]] = []
     take = _taker(found)
@@ -87,7 +89,7 @@ def _listed(connection: Connection, path: str, selectors: Mapping[str, object]) 
     while True:
         response = connection.request("GET", path, query=query)
         try:
-            meta = read_page(response.pieces(), take)
+            meta = read_page(response.pieces(), kind, take)
         finally:
             response.close()
         if not meta.token:

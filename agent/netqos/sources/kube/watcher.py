@@ -24,9 +24,10 @@ _LONGEST_LINE = 8 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """What is followed: a collection's path and the selectors that name our part of it."""
+    """What is followed: objects of one kind, their collection's path and the selectors that name our part of it."""
 
     name: str
+    kind: str
     path: str
     selectors: Mapping[str, str]
 
@@ -136,7 +137,7 @@ class Watcher(Generic[T]):
 
         response = self._connection.request("GET", self._target.path, query=query)
         try:
-            meta = read_page(sized(response.pieces()), each)
+            meta = read_page(sized(response.pieces()), self._target.kind, each)
         finally:
             response.close()
         if self._core.page_read(meta, items=count, size_bytes=size_bytes, now_s=self._clock.monotonic()):
@@ -146,7 +147,7 @@ class Watcher(Generic[T]):
         query = {**self._target.selectors, "limit": 1}
         response = self._connection.request("GET", self._target.path, query=query)
         try:
-            meta = read_page(response.pieces(), lambda _item: None)
+            meta = read_page(response.pieces(), self._target.kind, lambda _item: None)
         finally:
             response.close()
         self._core.answered(meta.version)
@@ -189,7 +190,7 @@ class Watcher(Generic[T]):
         """Everything that came together is shown together; False when the watch is over."""
         is_changed, is_over = False, False
         for line in filter(None, lines):
-            event = read_event(line)
+            event = read_event(line, self._target.kind)
             is_changed = self._core.event(event, self._clock.monotonic()) or is_changed
             if self._core.is_broken:
                 is_over = True

@@ -30,14 +30,19 @@ JSON = st.recursive(
 )
 
 
+def named(rest: object, **metadata: object) -> dict[str, object]:
+    """An object as every list has it."""
+    return {"metadata": {"name": "x", "uid": "1", **metadata}, "spec": rest}
+
+
 def read(data: bytes, piece: int = 1 << 20) -> tuple[ListMeta, list[object]]:
     items: list[object] = []
     pieces = (data[at : at + piece] for at in range(0, len(data), piece))
-    return read_page(pieces, items.append), items
+    return read_page(pieces, "Pod", items.append), items
 
 
 @given(
-    items=st.lists(JSON, max_size=5),
+    items=st.lists(st.builds(named, JSON), max_size=5),
     more=st.dictionaries(
         st.text(max_size=5).filter(lambda key: key not in {"items", "metadata", "kind"}), JSON, max_size=3
     ),
@@ -62,17 +67,16 @@ def test_a_list_is_read_item_by_item_as_a_whole_one_would_be(
 
 def test_an_item_is_handed_on_before_the_next_one_has_come() -> None:
     items: list[object] = []
+    first, second = (json.dumps(named(rest)).encode() for rest in ("x" * 100_000, 2))
 
     def pieces() -> Iterator[bytes]:
-        yield (
-            b'{"kind": "PodList", "metadata": {"resourceVersion": "3"}, "items": ["' + b"x" * 100_000 + b'",'
-        )
+        yield (b'{"kind": "PodList", "metadata": {"resourceVersion": "3"}, "items": [' + first + b",")
         yield b" " * (1 << 16)
         assert len(items) == 1
-        yield b"2]}"
+        yield second + b"]}"
 
-    assert read_page(pieces(), items.append) == ListMeta(version="3", token="")
-    assert items == ["x" * 100_000, 2]
+    assert read_page(pieces(), "Pod", items.append) == ListMeta(version="3", token="")
+    assert items == [named("x" * 100_000), named(2)]
 
 
 def test_a_value_without_an_end_is_given_up() -> None:
@@ -80,13 +84,13 @@ def test_a_value_without_an_end_is_given_up() -> None:
 
     def pieces() -> Iterator[bytes]:
         nonlocal given
-        yield b'{"metadata": {}, "items": ["'
+        yield b'{"kind": "PodList", "metadata": {}, "items": ["'
         while True:
             given += 1
             yield b"x" * (1 << 20)
 
     with pytest.raises(Broken) as caught:
-        read_page(pieces(), lambda _item: None)
+        read_page(pieces(), "Pod", lambda _item: None)
     assert caught.value.failure.kind is Kind.GARBLED
     assert given < 40
 
@@ -99,7 +103,7 @@ def test_a_list_without_items_is_empty(items: str) -> None:
 
 def test_only_the_kubelet_has_lists_without_a_version() -> None:
     data = b'{"kind": "PodList", "apiVersion": "v1", "metadata": {}, "items": null}'
-    assert read_page([data], lambda _item: None, has_version=False) == ListMeta(version="", token="")
+    assert read_page([data], "Pod", lambda _item: None, has_version=False) == ListMeta(version="", token="")
     with pytest.raises(Broken, match="no resourceVersion"):
         read(data)
 
@@ -107,13 +111,22 @@ def test_only_the_kubelet_has_lists_without_a_version() -> None:
 WHOLE = {"kind": "PodList", "metadata": {"resourceVersion": "3"}, "items": []}
 """All that a list must have."""
 
+NO_OBJECTS: list[object] = [
+    *("x", 7, None, [], {}, {"metadata": None}, {"metadata": []}, {"metadata": {}}),
+    *(named(1, name=""), named(1, name=7), named(1, uid=None), {"metadata": {"name": "x"}}),
+]
+
 
 @pytest.mark.parametrize(
     "wrong",
     [
         {"kind": "Status", "items": None},
-        *({"kind": kind} for kind in ("Status", "Pod", None, 7)),
+        *(
+            {"kind": kind}
+            for kind in ("Status", "Pod", "NodeList", "List", "podlist", "PodListList", "", None, 7)
+        ),
         *({"items": {}}, {"items": ""}, {"items": 0}, {"items": False}),
+        *({"items": [named(1), item]} for item in NO_OBJECTS),
         *({"metadata": None}, {"metadata": []}, {"metadata": {}}, {"metadata": {"resourceVersion": ""}}),
         *({"metadata": {"resourceVersion": version}} for version in (7, None, ["3"])),
         {"metadata": {"resourceVersion": "3", "continue": 7}},
@@ -183,7 +196,7 @@ def test_any_bytes_are_a_list_or_garbled(data: bytes) -> None:
 def test_an_event() -> None:
     content = {"kind": "Pod", "metadata": {"resourceVersion": "7", "x": 1}}
     line = json.dumps({"type": "MODIFIED", "object": content}).encode()
-    assert read_event(line) == WatchEvent(type=EventType.MODIFIED, object=content, version="7")
+    assert read_event(line, "Pod") == WatchEvent(type=EventType.MODIFIED, object=content, version="7")
 
 
 @pytest.mark.parametrize(
@@ -196,12 +209,13 @@ def test_an_event() -> None:
         b'{"type": "DELETED", "object": {"kind": "Pod", "metadata": {}}}',
         b'{"type": "BOOKMARK", "object": {"kind": "Pod"}}',
         b'{"type": "ADDED", "object": {"kind": "Status", "metadata": {"resourceVersion": "7"}}}',
+        b'{"type": "DELETED", "object": {"kind": "Node", "metadata": {"resourceVersion": "7"}}}',
         b'{"type": "ADDED", "object": {"kind": 7, "metadata": {"resourceVersion": "7"}}}',
     ],
 )
 def test_what_is_no_event_is_garbled(line: bytes) -> None:
     with pytest.raises(Broken) as caught:
-        read_event(line)
+        read_event(line, "Pod")
     assert caught.value.failure.kind is Kind.GARBLED
 
 
@@ -234,4 +248,6 @@ def test_a_refusal(code: int, body: bytes, header: str | None, expected: Failure
 
 def test_an_error_event_is_a_refusal() -> None:
     line = b'{"type": "ERROR", "object": {"kind": "Status", "code": 410, "message": "too old"}}'
-    assert refusal_of_event(read_event(line)) == Failure(kind=Kind.REFUSED, detail="410: too old", code=410)
+    assert refusal_of_event(read_event(line, "Pod")) == Failure(
+        kind=Kind.REFUSED, detail="410: too old", code=410
+    )

@@ -101,7 +101,7 @@ def test_the_kubelet_is_asked_while_it_is_wanted(server: Server, connection: Con
     kubelet.start()
     try:
         assert (kubelet.items, kubelet.state.detail) == (None, "not asked")
-        server.pods = [pod(), pod(uid="u-2", name="done", status={"phase": "Succeeded"}), {}]
+        server.pods = [pod(), pod(uid="u-2", name="done", status={"phase": "Succeeded"})]
         wanted.set()
         until(lambda: kubelet.items is not None)
         assert [one.facts.name for one in kubelet.items or ()] == ["web-0"]

@@ -31,16 +31,18 @@ def parse(document: object) -> tuple[str, str | None] | None:
 
 def event(kind: str, name: str, value: str = "", version: str = "") -> WatchEvent:
     content = {"kind": "One", "n": name, "v": value, "metadata": {"resourceVersion": version}}
-    return read_event(json.dumps({"type": kind, "object": content}).encode())
+    return read_event(json.dumps({"type": kind, "object": content}).encode(), "One")
 
 
 def bookmark(version: str) -> WatchEvent:
     content = {"kind": "One", "metadata": {"resourceVersion": version}}
-    return read_event(json.dumps({"type": "BOOKMARK", "object": content}).encode())
+    return read_event(json.dumps({"type": "BOOKMARK", "object": content}).encode(), "One")
 
 
 def gone(number: int = 410) -> WatchEvent:
-    return read_event(json.dumps({"type": "ERROR", "object": {"code": number, "message": "old"}}).encode())
+    return read_event(
+        json.dumps({"type": "ERROR", "object": {"code": number, "message": "old"}}).encode(), "Pod"
+    )
 
 
 @dataclass
