@@ -25,6 +25,10 @@ WORK, BEFORE = "cleanup", "netqos.koordinator.sh/before-cleanup"
 CHANGED = ("command", "args", "startupProbe", "livenessProbe", "readinessProbe")
 """What of the daemon's container is another while its node is put back."""
 
+WAIT = {"command": ["sleep", "infinity"]}
+ALL, GRACE_S = "100%", 1
+"""What it is then, and how the pods are exchanged."""
+
 TAKEN = ("image", "imagePullPolicy", "securityContext", "volumeMounts", "env")
 """What the work takes from it."""
 
@@ -35,14 +39,13 @@ def main() -> int:
     """Exit code 0 when every node is clean, 1 when the time is over or somebody ended it."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     daemonset = call("GET")
-    kept = kept_of(daemonset)
     is_done = False
     try:
-        call("PATCH", cleanup_patch(kept))
+        call("PATCH", cleanup_patch(kept_of(daemonset)))
         is_done = wait_until_clean(daemonset)
     finally:
         if not is_done:
-            put_back(kept)
+            put_back()
     return 0 if is_done else 1
 
 
@@ -60,11 +63,11 @@ def wait_until_clean(daemonset: Document) -> bool:
     return True
 
 
-def put_back(kept: Document) -> None:
-    """Make the DaemonSet what it was, so that the nodes are shaped again."""
+def put_back() -> None:
+    """Make the DaemonSet what it was, or what an update has made of it since, so that the nodes are shaped again."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     try:
-        call("PATCH", back_patch(kept))
+        call("PATCH", back_patch(kept_of(call("GET"))))
     except OSError as problem:
         tell(f"the DaemonSet could not be put back ({problem}): helm upgrade or helm uninstall once more")
     else:
@@ -77,11 +80,27 @@ def tell(text: str) -> None:
 
 
 def kept_of(daemonset: Document) -> Document:
-    """What the patch changes, as it was before: of an earlier try that was killed, or as it is now."""
-    text = daemonset["metadata"].get("annotations", {}).get(BEFORE)
-    if text is not None:
-        found: Document = json.loads(text)
-        return found
+    """What the patch changes, as it was before: as it is now, or where an earlier try was killed as that kept it.
+
+    That is believed only of what is still as the patch makes it. An update since then has brought what holds now.
+    """
+    now, before = state_of(daemonset), noted(daemonset)
+    pod = daemonset["spec"]["template"]["spec"]
+    if before is None or WORK not in [one["name"] for one in pod.get("initContainers") or ()]:
+        return now
+    container, earlier = now["container"], before["container"]
+    untouched = [key for key in CHANGED if container[key] == WAIT.get(key)]
+    is_all_at_once = now["updateStrategy"].get("rollingUpdate", {}).get("maxUnavailable") == ALL
+    grace_s = "terminationGracePeriodSeconds"
+    return {
+        "updateStrategy": before["updateStrategy"] if is_all_at_once else now["updateStrategy"],
+        grace_s: before[grace_s] if now[grace_s] == GRACE_S else now[grace_s],
+        "container": {**container, **{key: earlier[key] for key in untouched}},
+    }
+
+
+def state_of(daemonset: Document) -> Document:
+    """What the patch changes, as it is now."""
     spec = daemonset["spec"]
     pod = spec["template"]["spec"]
     (container,) = pod["containers"]
@@ -90,6 +109,23 @@ def kept_of(daemonset: Document) -> Document:
         "terminationGracePeriodSeconds": pod.get("terminationGracePeriodSeconds"),
         "container": {key: container.get(key) for key in ("name", *CHANGED, *TAKEN)},
     }
+
+
+def noted(daemonset: Document) -> Document | None:
+    """What an earlier try kept; None without one, and for what it would not have written."""
+    text = daemonset["metadata"].get("annotations", {}).get(BEFORE)
+    try:
+        found = json.loads(text or "null")
+    except ValueError:
+        return None
+    is_ours = (
+        isinstance(found, dict)
+        and found.keys() == {"updateStrategy", "terminationGracePeriodSeconds", "container"}
+        and isinstance(found["updateStrategy"], dict)
+        and isinstance(found["container"], dict)
+        and found["container"].keys() >= set(CHANGED)
+    )
+    return found if is_ours else None
 
 
 def look(before: Document) -> Document:
@@ -109,11 +145,11 @@ def cleanup_patch(kept: Document) -> Document:
         "command": ["netqosctl", "cleanup", "--config", "/etc/netqos/netqos.yaml"],
         **{key: container[key] for key in TAKEN},
     }
-    wait = {**dict.fromkeys(CHANGED), "name": container["name"], "command": ["sleep", "infinity"]}
-    pod = {"initContainers": [work], "containers": [wait], "terminationGracePeriodSeconds": 1}
+    wait = {**dict.fromkeys(CHANGED), "name": container["name"], **WAIT}
+    pod = {"initContainers": [work], "containers": [wait], "terminationGracePeriodSeconds": GRACE_S}
     return {
         "metadata": {"annotations": {BEFORE: json.dumps(kept)}},
-        "spec": {"updateStrategy": {"rollingUpdate": {"maxUnavailable": "100%"}}, "template": {"spec": pod}},
+        "spec": {"updateStrategy": {"rollingUpdate": {"maxUnavailable": ALL}}, "template": {"spec": pod}},
     }
 
 

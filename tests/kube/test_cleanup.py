@@ -151,6 +151,23 @@ def test_what_one_that_was_killed_left_the_next_one_knows_to_put_back(installed:
     assert spec_of(installed.daemonset()) == before
 
 
+def test_what_one_that_was_killed_left_undoes_no_update(installed: Installed) -> None:
+    before = installed.daemonset()
+    hook = installed.start(timeout_s=TIMEOUT_S)
+    installed.wait_for_patch(1)
+    hook.kill()
+    hook.communicate(timeout=TIMEOUT_S)
+    pod = {**before["spec"]["template"]["spec"], "initContainers": None, "terminationGracePeriodSeconds": 20}
+    pod["containers"][0]["image"] = "netqos:0.2.0"
+    strategy = {"rollingUpdate": {"maxUnavailable": "50%"}}
+    spec = {"template": {"spec": pod}, "updateStrategy": strategy}
+    updated = installed.kube.api.patch(installed.path, {"spec": spec})
+    installed.report(generation=updated["metadata"]["generation"], updated=0, ready=0)
+    installed.start(timeout_s=0).communicate(timeout=TIMEOUT_S)
+    assert spec_of(installed.daemonset()) == (updated["spec"], spec_of(before)[1])
+    assert updated["spec"]["template"]["spec"]["containers"][0]["image"] == "netqos:0.2.0"
+
+
 def test_its_job_runs_wherever_the_daemon_does_and_ends(renderer: Path) -> None:
     toleration = {"operator": "Exists"}
     values = {"nodeSelector": {"pool": "a"}, "tolerations": [toleration], "cleanup": {"timeoutSeconds": 30}}
