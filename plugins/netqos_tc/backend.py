@@ -209,6 +209,7 @@ class TcBackend:
             program=kernel.chooser.descriptor,
         )
         self._own_hooks |= changes.own_hooks(plan.operations)
+        self._remembered |= names_of(changes.made(plan.operations))
         kernel.reader.hooks.forget(changes.led_devices(plan.operations))
         result = await Writer(tools).apply(plan.operations)
         if result.ok and expected.is_plain(plan.operations):

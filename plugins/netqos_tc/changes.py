@@ -63,7 +63,8 @@ def operations(
     """The ordered operations from `observed` to `desired`; without `complete` only those that take nothing away.
 
     A damaged table is repaired even then: that adds the rules that are missing and leaves every element. And a
-    workload's ceiling follows what is known of it: an override, or a configuration that changed.
+    workload's ceiling follows what is known of it: an override, or a configuration that changed. An address that is
+    another workload's by now leads to that one's class: it can be but one's, and that one would have another's limit.
     """
     different = diff(desired, observed.specs)
     broken = _broken_trees(different) | (_trees_in_debt(different) if complete else frozenset())
@@ -84,7 +85,13 @@ def _takes_nothing_away(edit: Edit) -> bool:
         is_own = edit.key.minor not in numbers.kind_on(edit.key.ifindex).fixed
         is_in_place = (before.parent, before.prio) == (after.parent, after.prio)
         return is_own and is_in_place and before.rate >= after.rate
-    return isinstance(edit.key, TableKey) and after is not None
+    return isinstance(edit.key, TableKey | ElementKey) and after is not None
+
+
+def made(plan: Iterable[Operation]) -> dict[Key, Spec]:
+    """The objects that the operations make or change, as they must become."""
+    edits = [operation.payload for operation in plan if isinstance(operation.payload, Edit)]
+    return {edit.key: edit.after for edit in edits if edit.after is not None}
 
 
 def own_hooks(plan: Iterable[Operation]) -> frozenset[int]:

@@ -323,6 +323,48 @@ async def test_what_others_put_into_our_tree_is_an_error_at_once(host: UplinkHos
     assert not [one for one in plan.findings if one.code == "foreign-in-our-tree"]
 
 
+async def test_a_reused_address_is_its_new_pods_while_a_source_has_not_delivered(host: UplinkHost) -> None:
+    """In one pass; what its earlier pod had stays, and each later pass finds nothing to do."""
+    backend = host.backend()
+    old, young = (
+        states.pod(name, addresses=("10.88.0.50",), tx_bps=most * M)
+        for name, most in (("ns/old", 12), ("ns/young", 95))
+    )
+    await converge(backend, states.node((*states.PODS, old), uplinks=(UPLINK,)))
+    before = set((await backend.observe()).classes)
+    early = states.incomplete(states.node((*states.PODS, young), uplinks=(UPLINK,)))
+    await converge(backend, early)
+    for again in (backend, host.backend()):
+        observed = await again.observe()
+        assert not again.plan(early, observed)
+        minors = {key.minor for key in set(observed.classes) - before}
+        led = {(one.owner, one.minor) for key, one in observed.elements.items() if key.value == "10.88.0.50"}
+        assert led == {(owner_of(young.uid), minor) for minor in minors}
+        assert before < set(observed.classes)
+    text = host.namespace.run(["nft", "list", "map", "inet", "netqos", "tx4"]).stdout
+    assert young.uid in text
+    assert old.uid not in text
+
+
+@pytest.mark.parametrize("is_complete", [True, False])
+async def test_who_has_a_class_and_no_element_yet_keeps_its_number(
+    host: UplinkHost, is_complete: bool
+) -> None:
+    """Else it would be given one more class each time that its element cannot be written."""
+    backend, young = host.backend(), states.pod("ns/young", addresses=("10.88.0.50",), tx_bps=95 * M)
+    await converge(backend, DESIRED)
+    desired = states.node((*states.PODS, young), uplinks=(UPLINK,))
+    desired = desired if is_complete else states.incomplete(desired)
+    plan = backend.plan(desired, await backend.observe())
+    assert [one for one in plan.operations if one.subject.startswith("class ")]
+    host.namespace.run(["nft", "delete", "table", "inet", "netqos"])
+    assert not (await backend.apply(plan)).ok
+    again = backend.plan(desired, await backend.observe())
+    assert not [one for one in again.operations if one.subject.startswith("class ")]
+    assert (await backend.apply(again)).ok
+    assert not backend.plan(desired, await backend.observe())
+
+
 async def test_a_filter_on_a_leaf_does_nothing_and_is_left_alone(host: UplinkHost) -> None:
     backend = host.backend()
     await converge(backend, DESIRED)
