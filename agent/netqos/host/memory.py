@@ -7,9 +7,10 @@ empty.
 from __future__ import annotations
 
 import math
+import re
 from typing import Annotated, Generic, Protocol, TypeVar
 
-from pydantic import AfterValidator, TypeAdapter, ValidationError
+from pydantic import AfterValidator, BeforeValidator, TypeAdapter, ValidationError
 
 from netqos.backend import StateStore
 from netqos.model.composed import EMPTY_LAST_GOOD, LastGood
@@ -17,6 +18,8 @@ from netqos.model.inputs import Override
 from netqos.model.texts import shown
 
 T = TypeVar("T")
+
+_SHARE = re.compile(r"([0-9]{1,400})(?:/([0-9]{1,400}))?")
 
 Documents = tuple[tuple[str, str], ...]
 """Texts of a configuration, each with the name of its file, in the order in which they apply."""
@@ -63,7 +66,7 @@ class AgentMemory:
     def __init__(self, store: Store) -> None:
         """Nothing is read yet."""
         self.last_good: Remembered[LastGood] = Remembered(
-            store, "last-good", TypeAdapter(LastGood), EMPTY_LAST_GOOD
+            store, "last-good", TypeAdapter(Annotated[LastGood, BeforeValidator(_checked)]), EMPTY_LAST_GOOD
         )
         self.configuration: Remembered[Documents] = Remembered(
             store, "configuration", TypeAdapter(Documents), ()
@@ -74,6 +77,21 @@ class AgentMemory:
             TypeAdapter(tuple[Annotated[Override, AfterValidator(_refuse_endless)], ...]),
             (),
         )
+
+
+def _checked(document: object) -> object:
+    """The document, in which every share is one: they are kept as text, whose numbers nobody has looked at yet."""
+    inner = document.items() if isinstance(document, dict) else ()
+    for key, value in inner:
+        if key == "value" and isinstance(value, str | int | float) and not _is_share(str(value)):
+            raise ValueError(f"{shown(value)} is no share; allowed are 0 to 100, also as a fraction")
+        _checked(value)
+    return document
+
+
+def _is_share(text: str) -> bool:
+    found = _SHARE.fullmatch(text)
+    return found is not None and int(found[1]) <= 100 * int(found[2] or 1) != 0
 
 
 def _refuse_endless(override: Override) -> Override:

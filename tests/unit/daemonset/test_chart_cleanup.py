@@ -62,12 +62,13 @@ def test_what_a_killed_one_kept_is_put_back(hook: ModuleType) -> None:
     assert hook.kept_of(again) == hook.state_of(OLD)
 
 
-def test_an_update_since_then_stays(hook: ModuleType) -> None:
-    updated = deepcopy(NEW)
+@pytest.mark.parametrize("new", [NEW, daemonset("netqos:0.2.0", "100%", grace_s=1)])
+def test_an_update_since_then_stays(hook: ModuleType, new: Document) -> None:
+    updated = deepcopy(new)
     updated["metadata"]["annotations"] = cleaned(hook, OLD)["metadata"]["annotations"]
-    assert hook.kept_of(updated) == hook.state_of(NEW)
+    assert hook.kept_of(updated) == hook.state_of(new)
     again = cleaned(hook, updated)
-    assert hook.kept_of(again) == hook.state_of(NEW)
+    assert hook.kept_of(again) == hook.state_of(new)
     (work,) = again["spec"]["template"]["spec"]["initContainers"]
     assert work["image"] == "netqos:0.2.0"
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from netqos.host.memory import AgentMemory
 from netqos.host.state import StateFolder
+from netqos.model.composed import EMPTY_LAST_GOOD
 from netqos.model.inputs import Freshness, SourceState
 from netqos.runtime.fleet import USED, _remembered
 from netqos.runtime.kubefindings import with_memory
@@ -128,3 +129,15 @@ def test_a_time_that_is_none_is_no_memory(tmp_path: Path, number: str, key: str,
     state = StateFolder(tmp_path)
     assert KubeMemory(state, FakeClock()).heard() == {}
     assert [finding.code for finding in state.findings] == ["state-set-aside"]
+
+
+@pytest.mark.parametrize(
+    "share", ["1e999999999", "1/0", "0/0", "-1/3", "301/3", "nan", "1" * 5000, "\u0663", 101, 0.5, "50 ", ""]
+)
+def test_a_share_that_is_none_is_no_memory(tmp_path: Path, share: object) -> None:
+    state = StateFolder(tmp_path)
+    for one, codes in (("100/3", []), (share, ["state-set-aside"])):
+        level = {"guarantee": {"tx": {"value": one}, "rx": None}}
+        state.save("last-good", {"policy": {"source": "x", "levels": {"l0": level, "l1": {}, "l2": {}}}})
+        assert (AgentMemory(state).last_good.load() == EMPTY_LAST_GOOD) == bool(codes)
+        assert [finding.code for finding in state.findings] == codes
