@@ -47,7 +47,7 @@ def test_a_reader_that_has_had_enough_is_no_error(tmp_path: Path) -> None:
         "netqos.cli.daemon",
         "--check-config",
         "--config",
-        tmp_path / "netqos.yaml",
+        str(tmp_path / "netqos.yaml"),
     ]
     with os.fdopen(writing, "w") as out:
         done = subprocess.run(words, stdout=out, stderr=subprocess.PIPE, text=True, check=False)
