@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Final, cast
@@ -17,39 +16,33 @@ from typing import Final, cast
 from netqos.backend import BackendContext, Capabilities, FastPath, LeafCounters, NftRunner, PacketWay
 from netqos.errors import Unsupported
 from netqos.model.desired import DesiredState
-from netqos.model.health import Finding, error
+from netqos.model.health import error
 from netqos.model.ids import IfName, PodUid
 from netqos.model.plan import ApplyResult, ObservedState, Plan
-from netqos_tc import answers, changes, claims, classify, describe, expected, numbers, options
+from netqos_tc import answers, changes, claims, classify, describe, directpackets, expected, numbers, options
 from netqos_tc.answers import HtbClass, Link
-from netqos_tc.audit import Auditor, Fingerprint
-from netqos_tc.chooser import Chooser
+from netqos_tc.audit import Fingerprint
+from netqos_tc.directpackets import DirectPackets
 from netqos_tc.evidence import Evidence
 from netqos_tc.expected import Laid
 from netqos_tc.fast import Shaped, TcFastPath
 from netqos_tc.kept import KeptRoots
+from netqos_tc.kernel import Kernel
 from netqos_tc.layout import Facilities, lay_out
 from netqos_tc.moves import Steered
 from netqos_tc.netclasses import NetClasses, NetClassesSeen
-from netqos_tc.netlink import Channel
 from netqos_tc.numbers import is_pod_minor
 from netqos_tc.observed import TcObserved
 from netqos_tc.paths import Ways
 from netqos_tc.probe import probe
-from netqos_tc.reader import Inventory, Reader
+from netqos_tc.reader import Inventory
 from netqos_tc.register import item_in, names_of, owner_in
-from netqos_tc.renewal import Looker
 from netqos_tc.spec import RedirectKey, TableKey, TableSpec
 from netqos_tc.strays import Watch
-from netqos_tc.surroundings import Surroundings
 from netqos_tc.writer import Tools, Writer
 
-DIRECT: Final = "direct-packets"
 TRUSTED_S: Final = 0.4
 """How long a plan is made from the last observation unasked: no longer than it takes until drift is looked for."""
-
-DIRECT_SHOWN_S: Final = 60.0
-"""How long the finding of unshaped packets is shown after the last of them."""
 
 
 class TcBackend:
@@ -60,7 +53,7 @@ class TcBackend:
         self._context = context
         self._options = options.parse(context.options)
         self._facilities = Facilities()
-        self._kernel: _Kernel | None = None
+        self._kernel: Kernel | None = None
         self._evidence: Evidence | None = None
         self._seen = TcObserved()
         self._links: Mapping[int, Link] = {}
@@ -295,9 +288,9 @@ class TcBackend:
         """
         self._nft()
 
-    def _open(self) -> _Kernel:
+    def _open(self) -> Kernel:
         if self._kernel is None:
-            self._kernel = _Kernel.open()
+            self._kernel = Kernel.open()
             watch = Watch(self._kernel.netfilter, self._nft)
             self._evidence = Evidence(self._kernel.route, watch, self._context.monotonic)
         return self._kernel
@@ -322,7 +315,7 @@ class TcBackend:
             if root is not None
         }
         now = self._direct.findings(counts, self._links, self._context.monotonic())
-        told = {one.subject for one in self._seen.findings if one.code == DIRECT}
+        told = {one.subject for one in self._seen.findings if one.code == directpackets.CODE}
         return {one.subject for one in now} != told
 
     def _nft(self) -> NftRunner:
@@ -332,7 +325,7 @@ class TcBackend:
             kernel.nft = self._context.nft()
         return kernel.nft
 
-    def _read(self, kernel: _Kernel) -> tuple[Inventory, Fingerprint]:
+    def _read(self, kernel: Kernel) -> tuple[Inventory, Fingerprint]:
         """An inventory, and a fingerprint that was taken before it: a change in between makes the next check fail."""
         while True:
             devices = self._devices()
@@ -349,75 +342,6 @@ class TcBackend:
 
     def _devices(self) -> frozenset[int]:
         return self._asked_for | frozenset(self._links)
-
-
-class DirectPackets:
-    """Watches for packets that HTB sent unshaped: its default class was missing, or a process asked for it."""
-
-    def __init__(self) -> None:
-        self._counts: dict[int, int] = {}
-        self._grown: dict[int, tuple[float, int]] = {}
-
-    def findings(
-        self, counts: Mapping[int, int], links: Mapping[int, Link], now_s: float
-    ) -> tuple[Finding, ...]:
-        """A finding for each device where the count has grown within the last minute, while it was watched."""
-        for ifindex, count in counts.items():
-            before = self._counts.get(ifindex, count)
-            if count > before:
-                self._grown[ifindex] = (now_s, count - before)
-        self._counts = dict(counts)
-        return tuple(
-            error(
-                DIRECT,
-                links[ifindex].name,
-                f"{grown} packets were sent past every class (direct_packets_stat is {counts[ifindex]})",
-                hint=f"a program may send raw frames with the priority {numbers.text(numbers.kind_on(ifindex).root)}0; "
-                "see which has CAP_NET_RAW",
-            )
-            for ifindex, (at_s, grown) in self._grown.items()
-            if ifindex in counts and now_s - at_s < DIRECT_SHOWN_S
-        )
-
-
-@dataclass(slots=True, kw_only=True)
-class _Kernel:
-    """What is open to the kernel."""
-
-    route: Channel
-    netfilter: Channel
-    reader: Reader
-    auditor: Auditor
-    looker: Looker
-    surroundings: Surroundings
-    chooser: Chooser
-    nft: NftRunner | None = None
-
-    @classmethod
-    def open(cls) -> _Kernel:
-        route = Channel.route()
-        try:
-            netfilter = Channel.netfilter()
-        except Unsupported:
-            route.close()
-            raise
-        reader = Reader(route, netfilter)
-        auditor = Auditor(route, netfilter, reader)
-        return cls(
-            route=route,
-            netfilter=netfilter,
-            reader=reader,
-            auditor=auditor,
-            looker=Looker(reader, auditor),
-            surroundings=Surroundings(route),
-            chooser=Chooser(),
-        )
-
-    def close(self) -> None:
-        self.route.close()
-        self.netfilter.close()
-        self.surroundings.close()
-        self.chooser.close()
 
 
 def _leaf_counters(
