@@ -10,23 +10,20 @@ limit.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
-import platform
-import struct
 from typing import Final
 
+from netqos.backend import bpf
 from netqos_tc import numbers
 
-_SYSCALL: Final = {"x86_64": 321, "aarch64": 280, "riscv64": 280}
-_PROG_LOAD: Final = 5
 _SCHED_CLS: Final = 3
 _PRIORITY: Final = 32  # of skb->priority in struct __sk_buff
 
 _CHECK_MTU: Final = 163
 
-# include/uapi/linux/bpf.h: code, registers (source above), jump offset, value.
-_INSTRUCTION: Final = struct.Struct("=BBhi")
+# In the order of `bpf.INSTRUCTION`.
 _Instructions = tuple[tuple[int, int, int, int], ...]
 _HAS_CLASS: Final[_Instructions] = (
     (0x61, 0x12, _PRIORITY, 0),  # r2 = skb->priority
@@ -52,7 +49,7 @@ _IS_THERE: Final[_Instructions] = (
 
 
 def _code(*parts: _Instructions) -> bytes:
-    return b"".join(_INSTRUCTION.pack(*one) for part in parts for one in part)
+    return b"".join(bpf.INSTRUCTION.pack(*one) for part in parts for one in part)
 
 
 def _unless_another_class(length: int) -> _Instructions:
@@ -69,27 +66,9 @@ PROGRAMS: Final = (
 def load() -> int | None:
     """A descriptor of the program, the caller's to close; None where it cannot be loaded."""
     for code in PROGRAMS:
-        found = _load(code)
-        if found is not None:
-            return found
+        with contextlib.suppress(OSError):
+            return bpf.load(_SCHED_CLS, code, "netqos")
     return None
-
-
-def _load(program: bytes) -> int | None:
-    number = _SYSCALL.get(platform.machine())
-    if number is None:
-        return None
-    code = ctypes.create_string_buffer(program, len(program))
-    text = ctypes.create_string_buffer(b"GPL")
-    attributes = struct.pack(
-        "=IIQQIIQII16s",
-        *(_SCHED_CLS, len(program) // _INSTRUCTION.size, ctypes.addressof(code), ctypes.addressof(text)),
-        *(0, 0, 0, 0, 0, b"netqos"),
-    )
-    buffer = ctypes.create_string_buffer(attributes, len(attributes))
-    libc = ctypes.CDLL(None, use_errno=True)
-    found = int(libc.syscall(number, _PROG_LOAD, buffer, len(attributes)))
-    return found if found >= 0 else None
 
 
 class Chooser:

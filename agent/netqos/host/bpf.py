@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import ctypes
 import os
-import platform
 import struct
 from dataclasses import dataclass
-from functools import cache
 from typing import Final
 
-_SYSCALL: Final = {"x86_64": 321, "aarch64": 280, "riscv64": 280, "s390x": 351, "ppc64le": 361}
+from netqos.backend import bpf
+
 _PROG_GET_FD, _MAP_GET_FD, _GET_INFO, _QUERY = 13, 14, 15, 16
 _ATTACH: Final = {"ingress": 46, "egress": 47}  # BPF_TCX_INGRESS and _EGRESS
 _MOST: Final = 64
@@ -37,7 +36,9 @@ def attached(device: int, hook: str) -> tuple[int, ...]:
     query = bytearray(
         struct.pack("=IIIIQIIQQQQ", device, _ATTACH[hook], 0, 0, ctypes.addressof(ids), _MOST, 0, 0, 0, 0, 0)
     )
-    if _bpf(_QUERY, query) < 0:
+    try:
+        bpf.call(_QUERY, query)
+    except OSError:
         return ()
     (count,) = struct.unpack_from("=I", query, 24)
     return tuple(ids[: min(count, _MOST)])
@@ -60,33 +61,21 @@ def program(identity: int) -> Program:
 
 def _info(get_fd: int, identity: int, map_ids: ctypes.Array[ctypes.c_uint32] | None = None) -> bytes | None:
     """The struct bpf_prog_info or bpf_map_info of an object by its id."""
-    descriptor = _bpf(get_fd, bytearray(struct.pack("=III", identity, 0, 0)))
-    if descriptor < 0:
+    try:
+        descriptor = bpf.call(get_fd, bytearray(struct.pack("=III", identity, 0, 0)))
+    except OSError:
         return None
     info = ctypes.create_string_buffer(_INFO_BYTES)
     if map_ids is not None:
         struct.pack_into("=IQ", info, 52, _MOST, ctypes.addressof(map_ids))
+    asked = bytearray(struct.pack("=IIQ", descriptor, _INFO_BYTES, ctypes.addressof(info)))
     try:
-        done = _bpf(
-            _GET_INFO, bytearray(struct.pack("=IIQ", descriptor, _INFO_BYTES, ctypes.addressof(info)))
-        )
+        bpf.call(_GET_INFO, asked)
+    except OSError:
+        return None
     finally:
         os.close(descriptor)
-    return info.raw if done >= 0 else None
-
-
-def _bpf(command: int, attributes: bytearray) -> int:
-    """bpf(2): its result, negative where it failed; the kernel writes its answer into `attributes`."""
-    number = _SYSCALL.get(platform.machine())
-    if number is None:
-        return -1
-    buffer = (ctypes.c_char * len(attributes)).from_buffer(attributes)
-    return int(_libc().syscall(number, command, ctypes.byref(buffer), len(attributes)))
-
-
-@cache
-def _libc() -> ctypes.CDLL:
-    return ctypes.CDLL(None, use_errno=True)
+    return info.raw
 
 
 def _name(raw: bytes) -> str:

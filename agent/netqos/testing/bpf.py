@@ -5,25 +5,20 @@ Attaching is by links of bpf(2) in the network namespace of the calling thread; 
 
 from __future__ import annotations
 
-import ctypes
 import os
-import platform
 import struct
 from types import TracebackType
 from typing import Final, Self
 
-_SYSCALL: Final = {"x86_64": 321, "aarch64": 280, "riscv64": 280}
-_MAP_CREATE, _PROG_LOAD, _LINK_CREATE = 0, 5, 28
+from netqos.backend import bpf
+
+_MAP_CREATE, _LINK_CREATE = 0, 28
 _ARRAY = 2
 _TYPES: Final = {"tcx": 3, "xdp": 6}
 _ATTACH: Final = {("tcx", "ingress"): 46, ("tcx", "egress"): 47, ("xdp", "ingress"): 37}
 _XDP_GENERIC = 2
 _NEXT, _XDP_PASS = -1, 2
 _REDIRECT = 23  # the helper bpf_redirect(ifindex, flags)
-
-
-class CannotLoad(OSError):
-    """The kernel refused a program, a map or a link."""
 
 
 class ForeignProgram:
@@ -43,13 +38,13 @@ class ForeignProgram:
         code = b""
         self._descriptors: list[int] = []
         if uses_map:
-            descriptor = self._keep(_bpf(_MAP_CREATE, _map(uses_map)))
+            descriptor = self._keep(bpf.call(_MAP_CREATE, _map(uses_map)))
             code += _instruction(0x18, register=1, source=1, value=descriptor) + bytes(8)
         code += _redirect(redirect_to) if redirect_to else _answer(_XDP_PASS if kind == "xdp" else _NEXT)
-        program = self._keep(_load(_TYPES[kind], code, name))
+        program = self._keep(bpf.load(_TYPES[kind], code, name))
         flags = _XDP_GENERIC if kind == "xdp" else 0
         attributes = struct.pack("=IIIIQQQQ", program, device, _ATTACH[kind, hook], flags, 0, 0, 0, 0)
-        self._keep(_bpf(_LINK_CREATE, attributes))
+        self._keep(bpf.call(_LINK_CREATE, bytearray(attributes)))
 
     def __enter__(self) -> Self:
         """Nothing more to do."""
@@ -82,28 +77,8 @@ def _redirect(device: int) -> bytes:
 
 def _instruction(code: int, *, register: int = 0, source: int = 0, value: int = 0) -> bytes:
     """One struct bpf_insn."""
-    return struct.pack("=BBhi", code, source << 4 | register, 0, value)
+    return bpf.INSTRUCTION.pack(code, source << 4 | register, 0, value)
 
 
-def _load(kind: int, code: bytes, name: str) -> int:
-    instructions, license_ = ctypes.create_string_buffer(code), ctypes.create_string_buffer(b"GPL")
-    attributes = struct.pack(
-        "=IIQQIIQII16sII",
-        *(kind, len(code) // 8, ctypes.addressof(instructions), ctypes.addressof(license_)),
-        *(0, 0, 0, 0, 0, name.encode()[:15], 0, 0),
-    )
-    return _bpf(_PROG_LOAD, attributes)
-
-
-def _map(name: str) -> bytes:
-    return struct.pack("=IIIIIII16s", _ARRAY, 4, 8, 1, 0, 0, 0, name.encode()[:15])
-
-
-def _bpf(command: int, attributes: bytes) -> int:
-    libc = ctypes.CDLL(None, use_errno=True)
-    buffer = ctypes.create_string_buffer(attributes, len(attributes))
-    result = int(libc.syscall(_SYSCALL[platform.machine()], command, buffer, len(attributes)))
-    if result < 0:
-        code = ctypes.get_errno()
-        raise CannotLoad(code, f"bpf(2), command {command}: {os.strerror(code)}")
-    return result
+def _map(name: str) -> bytearray:
+    return bytearray(struct.pack("=IIIIIII16s", _ARRAY, 4, 8, 1, 0, 0, 0, name.encode()[:15]))
