@@ -250,10 +250,9 @@ class BackendRunner:
 
     def _without_fights(self, plan: Plan) -> Plan:
         now_s = self._clock.monotonic()
-        concerns: dict[str, tuple[str, ...]] = {}
-        for one in plan.operations:
-            concerns[incident_of(one)] = (*concerns.get(incident_of(one), ()), *one.concerns)
-        self._held_back = {one: met for one, met in concerns.items() if self._backoff.is_held(one, now_s)}
+        incidents = dict.fromkeys(map(incident_of, plan.operations))
+        held = [incident for incident in incidents if self._backoff.is_held(incident, now_s)]
+        self._held_back = {incident: _concerned_by(plan, incident) for incident in held}
         return _only(plan, lambda one: one.is_vital or incident_of(one) not in self._held_back)
 
     def _without_waiting(self, plan: Plan) -> Plan:
@@ -338,6 +337,11 @@ class BackendRunner:
             )
             for subject, until_s in self._backoff.held(now_s).items()
         )
+
+
+def _concerned_by(plan: Plan, incident: str) -> tuple[str, ...]:
+    operations = (one for one in plan.operations if incident_of(one) == incident)
+    return tuple(concern for one in operations for concern in one.concerns)
 
 
 def _only(plan: Plan, is_kept: Callable[[Operation], bool]) -> Plan:
