@@ -16,8 +16,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from netqos.backend import FastPath
-from netqos.engine import sharing
-from netqos.engine.steer import LoopPolicy, UnitState, in_force, initial_state, next_interval, step
+from netqos.engine.rounds import Steering, Taken, decide
+from netqos.engine.steer import LoopPolicy, UnitState, in_force, initial_state, next_interval
 from netqos.errors import NetqosError
 from netqos.model.traffic import Decision, Unit
 from netqos.observe.view import LoopView
@@ -44,7 +44,11 @@ class FastLoop:
         on_lost: Callable[[str], None],
         on_tick: Callable[[tuple[Decision, ...], float, float], None] = lambda _decisions, _late, _took: None,
     ) -> None:
-        """`on_lost(reason)` and `on_tick(decisions, late_s, took_s)` run in the loop's thread; neither may wait."""
+        """`on_lost(reason)` and `on_tick(decisions, late_s, took_s)` run in the loop's thread; neither may wait.
+
+        `on_sample`, None or set at any time, is given each round as it was taken, in the same way.
+        """
+        self.on_sample: Callable[[Taken], None] | None = None
         self.settings = settings
         self._on_lost = on_lost
         self._on_tick = on_tick
@@ -52,8 +56,7 @@ class FastLoop:
         self._wake = threading.Event()
         self._stopping = False
         self._grip: Grip | None = None
-        self._states: dict[Unit, UnitState] = {}
-        self._sharing = sharing.NOTHING_SHARED
+        self._steering = Steering(states={})
         self._decisions: dict[Unit, Decision] = {}
         self._writes = 0
         self._last_tick_s: float | None = None
@@ -77,7 +80,7 @@ class FastLoop:
         with self._lock:
             self._release()
             self._grip = grip
-            self._states = self._states_on(grip)
+            self._steering = self._steering_on(grip)
         self._wake.set()
         if self._thread.ident is None:
             self._thread.start()
@@ -87,7 +90,7 @@ class FastLoop:
         with self._lock:
             if self._grip is not None:
                 self._grip = Grip(path=self._grip.path, policies=policies)
-                self._states = self._states_on(self._grip)
+                self._steering = self._steering_on(self._grip)
         self._wake.set()
 
     def detach(self) -> None:
@@ -165,29 +168,23 @@ class FastLoop:
         self._on_tick(decisions, late_s, took_s)
         return interval_s
 
-    def _states_on(self, grip: Grip) -> dict[Unit, UnitState]:
+    def _steering_on(self, grip: Grip) -> Steering:
         """What is remembered of each unit, with what is in force now."""
-        return {unit: self._state_on(grip.path, unit, policy) for unit, policy in grip.policies.items()}
+        states = {unit: self._state_on(grip.path, unit, policy) for unit, policy in grip.policies.items()}
+        return Steering(states=states, sharing=self._steering.sharing)
 
     def _state_on(self, path: FastPath, unit: Unit, policy: LoopPolicy) -> UnitState:
         room_bps = path.current_room(unit)
-        known = self._states.get(unit) or initial_state(total_bps=policy.total_bps, room_bps=room_bps)
+        known = self._steering.states.get(unit) or initial_state(
+            total_bps=policy.total_bps, room_bps=room_bps
+        )
         return in_force(known, path.current_ceilings(unit), room_bps)
 
     def _steer(self, grip: Grip) -> tuple[Decision, ...]:
-        decisions = []
-        samples = grip.path.sample()
-        self._sharing, policies = sharing.narrow(self._sharing, samples, grip.policies)
-        before = {unit: state.room_bps for unit, state in self._states.items()}
-        for sample in samples:
-            policy = policies.get(sample.unit)
-            if policy is None:
-                continue
-            self._states[sample.unit], decision = step(self._states[sample.unit], sample, policy)
-            if decision is not None:
-                self._decisions[sample.unit] = decision
-                decisions.append(decision)
-        for decision in sorted(decisions, key=lambda one: _growth(one, before[one.unit])):
+        before, samples = self._steering, grip.path.sample()
+        self._steering, decisions = decide(before, samples, grip.policies)
+        for decision in decisions:
+            self._decisions[decision.unit] = decision
             if decision.changed:
                 self._writes += grip.path.adjust(
                     decision.unit,
@@ -195,12 +192,9 @@ class FastLoop:
                     room_bps=decision.room_bps,
                     guarantees_bps=decision.guarantees_bps,
                 )
-        return tuple(decisions)
+        if self.on_sample is not None:
+            self.on_sample(Taken(before=before, samples=samples, policies=grip.policies, decisions=decisions))
+        return decisions
 
     def _next_interval(self, grip: Grip) -> float:
-        return max(grip.path.min_interval_s, next_interval(self._states.values(), self.settings))
-
-
-def _growth(decision: Decision, before_bps: int | None) -> int:
-    """By how much a part grows: what shrinks is written first, so that parts never add up to more than the total."""
-    return (decision.room_bps or 0) - (before_bps or 0)
+        return max(grip.path.min_interval_s, next_interval(self._steering.states.values(), self.settings))

@@ -4,9 +4,11 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
+from netqos.engine.rounds import Taken, decide
 from netqos.engine.steer import LoopPolicy
 from netqos.errors import Retryable
 from netqos.model.ids import IfName
@@ -253,3 +255,17 @@ def test_an_updated_policy_counts_from_the_next_tick(loop: FastLoop) -> None:
     loop.update({UNIT: smaller})
     assert eventually(lambda: bool(path.adjusted))
     assert path.adjusted[-1].l0 == 800 * states.M
+
+
+def test_each_round_is_told_and_gives_the_same_decisions_again(loop: FastLoop) -> None:
+    path, taken = TwoUplinks(), list[Taken]()
+    shared = replace(policy(), is_shared=True)
+    loop.attach(Grip(path=path, policies={UNIT: shared, OTHER_UNIT: shared}))
+    assert eventually(lambda: loop.view().ticks > 3)
+    loop.on_sample = taken.append
+    path.busy = OTHER_UNIT
+    assert eventually(lambda: sum(any(one.changed for one in round_.decisions) for round_ in taken) > 1)
+    loop.on_sample = None
+    for one, following in pairwise(taken[:-1]):
+        after, decisions = decide(one.before, one.samples, one.policies)
+        assert (after, decisions) == (following.before, one.decisions)
