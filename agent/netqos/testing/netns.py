@@ -27,6 +27,7 @@ from netqos.testing.hostpod import HostPod, sweep_cgroups
 from netqos.testing.namespaces import Namespace, make_folder, sweep
 from netqos.testing.networks import (
     FAMILIES,
+    NEXT_HOP,
     NODE,
     OUTSIDE,
     REMOTE_POD,
@@ -89,6 +90,7 @@ class Rig:
         self._numbers: dict[str, int] = {}
         self._made: list[Namespace] = []
         self._count = 0
+        self._hop: Namespace | None = None
         self.folder = Path()
 
     def __enter__(self) -> Self:
@@ -127,6 +129,11 @@ class Rig:
     def remote(self) -> Namespace | None:
         """The second node of an overlay, which its pods' addresses are on."""
         return self._made[2] if self.network.overlay else None
+
+    @property
+    def hop(self) -> Namespace | None:
+        """What is between the uplink and the wire (`netqos.testing.nexthop`), where the network has it."""
+        return self._hop
 
     @property
     def uplinks(self) -> tuple[str, ...]:
@@ -194,12 +201,15 @@ class Rig:
             self._made.clear()
             self._pods.clear()
             self._host_pods.clear()
+            self._hop = None
             if self.folder != Path():
                 shutil.rmtree(self.folder, ignore_errors=True)
 
     @property
     def _site(self) -> Site:
-        return Site(network=self.network, wire=self.wire, node=self.node, remote=self.remote)
+        return Site(
+            network=self.network, wire=self.wire, node=self.node, remote=self.remote, hop=self._hop
+        )
 
     def _make(self, role: str, subnet: Subnet, number: int, *, link: str = "") -> Namespace:
         address, address6 = (
@@ -217,6 +227,8 @@ class Rig:
         if self.network.overlay:
             wire.set_sysctls(_FORWARDING)
             self._make("remote", REMOTE_PODS, REMOTE_POD)
+        if self.network.hop:
+            self._hop = self._make("hop", WIRE, NEXT_HOP)
         build(self._site)
 
 

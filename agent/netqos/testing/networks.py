@@ -79,6 +79,9 @@ OUTSIDE: Final = 1
 NODE: Final = 2
 """The number of a node on its wire."""
 
+NEXT_HOP: Final = 3
+"""The number of what is between a node and the outside; it answers to no address."""
+
 GATEWAY: Final = 1
 """The number of the node on a bridge."""
 
@@ -95,7 +98,8 @@ class Network:
     it. `addresses`: how many of each family a pod has. `second`: pods have a second interface, on a bridge of its own;
     with two `uplinks` what it sends leaves by the second one. `filtered_bridge`: frames that stay on a bridge pass the
     IP hooks too (br_netfilter, which Kubernetes asks for), where the kernel can do that. `resolves`: neighbours are
-    asked for as on a real node; else they are permanent, so that no frame is sent but the packets of a test.
+    asked for as on a real node; else they are permanent, so that no frame is sent but the packets of a test. `hop`: a
+    switch between the uplink and the wire, whose queues can be made the true bottleneck (`netqos.testing.nexthop`).
     """
 
     attachment: Attachment = Attachment.ROUTED
@@ -108,6 +112,7 @@ class Network:
     uplinks: int = 1
     filtered_bridge: bool = True
     resolves: bool = False
+    hop: bool = False
 
     def __post_init__(self) -> None:
         """Refuse what nobody builds."""

@@ -36,6 +36,7 @@ from netqos.testing.networks import (
     first_addresses,
     pod_subnet,
 )
+from netqos.testing.nexthop import build_hop
 from netqos.testing.overlay import build_overlay
 
 BRIDGE, SECOND_BRIDGE, UPLINK_BRIDGE = "cni0", "br1", "br0"
@@ -44,12 +45,16 @@ _HOST_GATEWAY = ("169.254.1.1", "fe80::1")  # Calico's way: the same for every p
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Site:
-    """The namespaces that are there before any pod; `remote` is the second node of an overlay."""
+    """The namespaces that are there before any pod.
+
+    `remote` is the second node of an overlay, `hop` what is between the uplink and the wire.
+    """
 
     network: Network
     wire: Namespace
     node: Namespace
     remote: Namespace | None = None
+    hop: Namespace | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +111,11 @@ def attach(pod: PodSite) -> None:
 
 def _build_uplink(site: Site) -> None:
     network, wire, node = site.network, site.wire, site.node
-    cable(End(node, UPLINK, NODE_MAC), End(wire, "wire0", WIRE_MAC))
+    near, far = End(node, UPLINK, NODE_MAC), End(wire, "wire0", WIRE_MAC)
+    if site.hop is None:
+        cable(near, far)
+    else:
+        build_hop(site.hop, near, far)
     inside = [networks.PODS, *([networks.SECOND_PODS] if network.second else [])]
     batch(
         wire,
