@@ -7,15 +7,10 @@ missing of them was lost by a change.
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import os
 import re
-import select
-import socket
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 
 from netqos.backend import FastPath
 from netqos.model.desired import DesiredPod
@@ -23,7 +18,7 @@ from netqos.model.levels import Direction, Level, PerLevel
 from netqos.testing import states
 from netqos.testing.daemon import Daemon
 from netqos.testing.netns import Rig
-from netqos.testing.processes import Call
+from netqos.testing.numbered import Lost, numbered_packets
 from netqos.testing.traffic import Traffic
 from tests.bench.figures import Figure, Target, at_most
 from tests.bench.options import Options, say
@@ -31,36 +26,24 @@ from tests.bench.shapers import Case, M, running_daemon
 from tests.kernel.tcnode import shaped_node
 
 _QUIET, _BULK = "quiet", "bulk"
-_PORT = 7200
-_PAYLOAD = 1000
-_GAP_S = 0.001
-_MORE_S = 1.0
 _CHANGES = 10_000
 _MOVES = 12
 _DRAINED_S = 0.1
 NONE = at_most(0)
-_SO_RCVBUFFORCE = 33  # include/uapi/asm-generic/socket.h
 
 
-@dataclass(slots=True, kw_only=True)
-class _Lost:
-    """Packets sent and lost, by direction, once the streams have ended."""
-
-    sent: dict[Direction, int] = field(default_factory=dict)
-    lost: dict[Direction, int] = field(default_factory=dict)
-
-    def figures(self, bench: str, what: str, *, target: Target | None = NONE) -> list[Figure]:
-        """One figure a direction."""
-        return [
-            Figure(
-                bench=bench,
-                what=f"{direction.pod_word}, {what}: packets lost",
-                unit=f"of {self.sent[direction]}",
-                runs=(float(self.lost[direction]),),
-                target=target,
-            )
-            for direction in Direction
-        ]
+def _figures(lost: Lost, bench: str, what: str, *, target: Target | None = NONE) -> list[Figure]:
+    """One figure a direction."""
+    return [
+        Figure(
+            bench=bench,
+            what=f"{direction.pod_word}, {what}: packets lost",
+            unit=f"of {lost.sent[direction]}",
+            runs=(float(lost.lost[direction]),),
+            target=target,
+        )
+        for direction in Direction
+    ]
 
 
 def take_over(options: Options) -> list[Figure]:
@@ -70,19 +53,19 @@ def take_over(options: Options) -> list[Figure]:
     case = Case(total_bps=200 * M, pods={_QUIET: Level.L0, _BULK: Level.L2})
     with Rig(pods=(_QUIET, _BULK)) as rig, _both_full(rig):
         daemon = Daemon(rig, {**case.config(rig), "onExit": "restore"})
-        with _streams(rig) as first:
+        with numbered_packets(rig.pod(_QUIET), rig.wire) as first:
             daemon.start()
             time.sleep(1)
-        with _streams(rig) as again:
+        with numbered_packets(rig.pod(_QUIET), rig.wire) as again:
             daemon.kill()
             daemon.start()
             time.sleep(1)
-        with _streams(rig) as restored:
+        with numbered_packets(rig.pod(_QUIET), rig.wire) as restored:
             daemon.stop()
     return [
-        *first.figures("take-over", "first start"),
-        *again.figures("take-over", "kill and start"),
-        *restored.figures("take-over", "restore (the queues go with the tree)", target=None),
+        *_figures(first, "take-over", "first start"),
+        *_figures(again, "take-over", "kill and start"),
+        *_figures(restored, "take-over", "restore (the queues go with the tree)", target=None),
     ]
 
 
@@ -103,13 +86,13 @@ def class_changes(options: Options) -> list[Figure]:
         asyncio.run(node.bring(wanted))
         path = node.backend.fast_path()
         assert path is not None
-        with _both_full(node.rig), _streams(node.rig) as lost:
+        with _both_full(node.rig), numbered_packets(node.rig.pod(_QUIET), node.rig.wire) as lost:
             start_s = time.monotonic()
             writes = sum(_change(path, totals, number) for number in range(_CHANGES // 2))
             took_s = time.monotonic() - start_s
         path.close()
     return [
-        *lost.figures("class-changes", f"{writes} class changes"),
+        *_figures(lost, "class-changes", f"{writes} class changes"),
         Figure(bench="class-changes", what="changes a second", unit="", runs=(writes / took_s,)),
     ]
 
@@ -139,12 +122,12 @@ def move(options: Options) -> list[Figure]:
         Rig(pods=tuple(pods)) as rig,
         running_daemon(rig, case) as daemon,
         _both_full(rig, _BULK, "api"),
-        _streams(rig) as lost,
+        numbered_packets(rig.pod(_QUIET), rig.wire) as lost,
     ):
         time.sleep(0.5)
         late = sum(_move(rig, daemon, Level(number % 3)) for number in range(_MOVES))
     return [
-        *lost.figures("move", f"{_MOVES} times to another level"),
+        *_figures(lost, "move", f"{_MOVES} times to another level"),
         Figure(
             bench="move",
             what=f"in the old class more than {1000 * _DRAINED_S:.0f} ms after the answer",
@@ -192,51 +175,3 @@ def _both_full(rig: Rig, *names: str) -> Iterator[None]:
         yield
     finally:
         traffic.stop()
-
-
-@contextmanager
-def _streams(rig: Rig) -> Iterator[_Lost]:
-    """The quiet workload's packets in both directions; what is lost is known when the block has ended."""
-    lost, pod = _Lost(), rig.pod(_QUIET)
-    ends = {Direction.TX: (pod, rig.wire), Direction.RX: (rig.wire, pod)}
-    stop_reader, stop = os.pipe()
-    takers: dict[Direction, Call[int]] = {}
-    senders: dict[Direction, Call[int]] = {}
-    for way, (source, sink) in ends.items():
-        takers[way] = sink.fork(_take, sink.address, stop_reader)
-        time.sleep(0.2)
-        senders[way] = source.fork(_send, sink.address, stop_reader)
-    try:
-        yield lost
-    finally:
-        time.sleep(_MORE_S)
-        os.write(stop, b"!")
-    for way in Direction:
-        sent, taken = senders[way].result(timeout_s=20), takers[way].result(timeout_s=20)
-        lost.sent[way], lost.lost[way] = sent, sent - taken
-
-
-def _send(address: str, stop: int) -> int:
-    """Numbered packets until told to stop; how many. Those that the kernel refuses are counted as sent."""
-    number, due_s = 0, time.monotonic()
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
-        while not select.select([stop], [], [], 0)[0]:
-            with contextlib.suppress(OSError):
-                sender.sendto(number.to_bytes(4, "big") + bytes(_PAYLOAD - 4), (address, _PORT))
-            number += 1
-            due_s = max(due_s + _GAP_S, time.monotonic() - _GAP_S)
-            time.sleep(max(0.0, due_s - time.monotonic()))
-    return number
-
-
-def _take(address: str, stop: int) -> int:
-    """Count different packets until nothing has come for half a second after the stop."""
-    seen: set[bytes] = set()
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as taker:
-        taker.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, 1 << 24)
-        taker.bind((address, _PORT))
-        while True:
-            if select.select([taker], [], [], 0.5)[0]:
-                seen.add(taker.recv(2048)[:4])
-            elif select.select([stop], [], [], 0)[0]:
-                return len(seen)
