@@ -207,9 +207,7 @@ class Rig:
 
     @property
     def _site(self) -> Site:
-        return Site(
-            network=self.network, wire=self.wire, node=self.node, remote=self.remote, hop=self._hop
-        )
+        return Site(network=self.network, wire=self.wire, node=self.node, remote=self.remote, hop=self._hop)
 
     def _make(self, role: str, subnet: Subnet, number: int, *, link: str = "") -> Namespace:
         address, address6 = (
