@@ -69,19 +69,31 @@ class LoopPolicy:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Onset:
+    """What began contention: the sum of the rates, of which total, and whether it counted that packets waited."""
+
+    at_s: float
+    used_bps: int
+    total_bps: int
+    waited: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class UnitState:
     """What a unit's next step must know of the ones before; make the first with `initial_state`.
 
     `base` is the sample that the next one is counted from. `calm_since_s` is the time since when the load is
     under the leave threshold, None while it is not. `needs` are those of the last ticks, oldest first.
     `ceilings_bps`, `room_bps` and `guarantees_bps` are the last decided ones, None before any; `wanted_bps` what the
-    law gave last, and since when it gives the same. `room` is what is measured beside the unit.
+    law gave last, and since when it gives the same. `room` is what is measured beside the unit. `onset` is that of the
+    contention that the unit is in.
     """
 
     base: UnitSample | None = None
     policy: LoopPolicy | None = None
     rates_bps: PerLevel[int] = NOTHING_MEASURED
     contention: bool = False
+    onset: Onset | None = None
     calm_since_s: float | None = None
     needs: tuple[PerLevel[int], ...] = ()
     ceilings_bps: PerLevel[int] | None = None
@@ -220,13 +232,20 @@ def _judge(state: UnitState, load: float, *, is_backlogged: bool, policy: LoopPo
     assert state.base is not None
     now_s = state.base.taken_at_s
     if load >= policy.enter or (is_backlogged and load > policy.enter_backlogged):
-        return _with(state, contention=True, calm_since_s=None)
+        onset = state.onset or _onset(state, policy, waited=load < policy.enter)
+        return _with(state, contention=True, onset=onset, calm_since_s=None)
     if not state.contention or load >= policy.leave:
         return _with(state, calm_since_s=None)
     since_s = now_s if state.calm_since_s is None else state.calm_since_s
     if now_s - since_s >= policy.hold_s:
-        return _with(state, contention=False, calm_since_s=None)
+        return _with(state, contention=False, onset=None, calm_since_s=None)
     return _with(state, calm_since_s=since_s)
+
+
+def _onset(state: UnitState, policy: LoopPolicy, *, waited: bool) -> Onset:
+    assert state.base is not None
+    used_bps = sum(state.rates_bps)
+    return Onset(at_s=state.base.taken_at_s, used_bps=used_bps, total_bps=policy.total_bps, waited=waited)
 
 
 def _allocate(
