@@ -3,7 +3,8 @@
 The kernel answers a netlink request before the call that sends it returns, so every answer is there at once; the
 socket is non-blocking, and an answer that is missing means that the object is gone. A tick reads, for each tree, the
 three levels, the root and the device with one send of bytes made beforehand; it costs the same with 3 leaves and with
-3000. For the IFB it reads the uplinks in place of the device, whose packets for the node itself never come there.
+3000. A glance reads the total alone. For the IFB both read the uplinks in place of the device, whose packets for the
+node itself never come there.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 import errno
 import os
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -19,7 +20,7 @@ from netqos.errors import Retryable
 from netqos.model.ids import IfName
 from netqos.model.levels import Level, PerLevel
 from netqos.model.quantities import bits_per_s, bytes_per_s
-from netqos.model.traffic import Unit, UnitSample
+from netqos.model.traffic import Glance, Unit, UnitSample
 from netqos_tc import answers, hooks, netmsg, numbers, wire
 from netqos_tc.moves import Steered
 from netqos_tc.netmsg import Message, Request
@@ -73,6 +74,7 @@ class TcFastPath:
         self._monotonic = monotonic
         self._written = {unit: one.left for unit, one in self._shaped.items()}
         self._levels = {unit: _levels(one.ifindex) for unit, one in self._shaped.items()}
+        self._totals = {unit: _total(one) for unit, one in self._shaped.items()}
         self._all = {unit: _everything(one) for unit, one in self._shaped.items()}
         self._socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, 0)
         self._socket.bind((0, 0))
@@ -88,14 +90,18 @@ class TcFastPath:
         """HTB lends unused bandwidth at once."""
         return True
 
-    @property
-    def min_interval_s(self) -> float:
+    def pace_s(self, unit: Unit) -> float:
         """A changed ceiling holds from the next packet on."""
+        del unit
         return 0.0
 
-    def sample(self) -> tuple[UnitSample, ...]:
-        """The counters of every tree; `Retryable` when a tree or a device is gone."""
-        return tuple(map(self._sample, self._shaped))
+    def glance(self, units: Collection[Unit]) -> tuple[Glance, ...]:
+        """What the trees' totals have sent; on the IFB also what the devices have received, for the node as well."""
+        return tuple(map(self._glance, units))
+
+    def sample(self, units: Collection[Unit] | None = None) -> tuple[UnitSample, ...]:
+        """The counters of trees; `Retryable` when a tree or a device is gone."""
+        return tuple(map(self._sample, self._shaped if units is None else units))
 
     def current_ceilings(self, unit: Unit) -> PerLevel[int] | None:
         """The ceilings that the kernel has now, None for a unit that is not ours."""
@@ -143,6 +149,15 @@ class TcFastPath:
         """Close the socket; the ceilings stay."""
         self._socket.close()
 
+    def _glance(self, unit: Unit) -> Glance:
+        total, *devices = self._exchange(self._totals[unit])
+        received = sum(answers.read_device_bytes(device)[0] for device in devices)
+        return Glance(
+            unit=unit,
+            taken_at_s=self._monotonic(),
+            carried_bytes=answers.read_counters(total).sent_bytes + received,
+        )
+
     def _sample(self, unit: Unit) -> UnitSample:
         l0, l1, l2, root, *rest = self._exchange(self._all[unit])
         taken_at_s = self._monotonic()
@@ -188,6 +203,11 @@ class TcFastPath:
 
 def _levels(ifindex: int) -> _Exchange:
     return _Exchange.of(*(wire.get_class(ifindex, minor) for minor in _LEVELS))
+
+
+def _total(shaped: Shaped) -> _Exchange:
+    total = wire.get_class(shaped.ifindex, numbers.TOTAL)
+    return _Exchange.of(total, *map(wire.get_device_stats, shaped.receivers))
 
 
 def _everything(shaped: Shaped) -> _Exchange:

@@ -9,14 +9,14 @@ says so.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from netqos.errors import NetqosError, Retryable
 from netqos.model.ids import IfName
 from netqos.model.levels import Direction, PerDirection, PerLevel
 from netqos.model.quantities import bits_per_s, bytes_per_s
-from netqos.model.traffic import Unit, UnitSample
+from netqos.model.traffic import Glance, Unit, UnitSample
 from netqos_terway.encode import global_text
 from netqos_terway.layout import IDLE, Row, Rows, nearest_rows, steered
 from netqos_terway.memo import Memo
@@ -67,15 +67,20 @@ class CeilingWriter:
         """Token buckets lend nothing."""
         return False
 
-    @property
-    def min_interval_s(self) -> float:
+    def pace_s(self, unit: Unit) -> float:
         """A write a second is what terway-qos can follow: its own loop runs once a second."""
+        del unit
         return WRITE_GAP_S
 
-    def sample(self) -> tuple[UnitSample, ...]:
+    def glance(self, units: Collection[Unit]) -> tuple[Glance, ...]:
+        """Nothing is cheaper than the samples, which the thread has read already."""
+        del units
+        return ()
+
+    def sample(self, units: Collection[Unit] | None = None) -> tuple[UnitSample, ...]:
         """The newest counters that the thread has read; none where nft is missing, or one total is of many uplinks."""
         self._refuse_when_retired()
-        return self._samples
+        return tuple(one for one in self._samples if units is None or one.unit in units)
 
     def current_ceilings(self, unit: Unit) -> PerLevel[int] | None:
         """The ceilings in the file, in bits per second."""

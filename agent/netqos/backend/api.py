@@ -10,7 +10,7 @@ I/O; wrong options raise `Rejected`, one error that lists every problem.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Protocol
@@ -20,7 +20,7 @@ from netqos.model.health import Finding
 from netqos.model.ids import PodUid
 from netqos.model.levels import Direction, PerLevel
 from netqos.model.plan import ApplyResult, ObservedState, Plan
-from netqos.model.traffic import Unit, UnitSample
+from netqos.model.traffic import Glance, Unit, UnitSample
 
 API_VERSION = 1
 
@@ -88,13 +88,16 @@ class FastPath(Protocol):
         """As `Capabilities.lends`."""
         ...
 
-    @property
-    def min_interval_s(self) -> float:
-        """The shortest time between two `adjust` calls that makes sense for this backend."""
+    def pace_s(self, unit: Unit) -> float:
+        """The shortest time between two looks at the unit that makes sense; 0 where only the loop's own counts."""
         ...
 
-    def sample(self) -> tuple[UnitSample, ...]:
-        """Counters of every unit, each with the time at which they were read."""
+    def glance(self, units: Collection[Unit]) -> tuple[Glance, ...]:
+        """One counter of each of these units, for a fraction of a sample's cost; none where nothing is cheaper."""
+        ...
+
+    def sample(self, units: Collection[Unit] | None = None) -> tuple[UnitSample, ...]:
+        """Counters of these units (None: of every one), each with the time at which they were read."""
         ...
 
     def current_ceilings(self, unit: Unit) -> PerLevel[int] | None:

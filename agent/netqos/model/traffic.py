@@ -41,6 +41,15 @@ class UnitSample:
     dropped: int = 0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Glance:
+    """One counter of a unit at `taken_at_s`: at least as many bytes as its levels and what passes beside it have."""
+
+    unit: Unit
+    taken_at_s: float
+    carried_bytes: int
+
+
 class Reason(enum.Enum):
     """Which term of the allocation law set L0's ceiling."""
 

@@ -22,8 +22,9 @@ from netqos.model.plan import ApplyResult, Failure, ObservedState, Operation, Pl
 from netqos.model.traffic import Unit
 from netqos.observe.logs import get_logger
 from netqos.observe.view import BackendView
-from netqos.runtime.fastloop import FastLoop, Grip
+from netqos.runtime.fastloop import FastLoop
 from netqos.runtime.outstanding import Outstanding, incident_of
+from netqos.runtime.steerer import Grip
 
 DEADLINE_S = 20.0
 ROUNDS = 3
@@ -52,7 +53,7 @@ class BackendRunner:
         self._problem: Finding | None = None
         self._look_again = False
         self._wanted: frozenset[str] = frozenset()
-        self._held_back: dict[str, tuple[str, ...]] = {}
+        self._held_back: dict[str, tuple[tuple[str, str], ...]] = {}
         self._outstanding = Outstanding()
         self._repairs = 0
         self._operations: dict[tuple[str, str], int] = {}
@@ -316,14 +317,14 @@ class BackendRunner:
     def _concerned(self) -> Iterator[Finding]:
         """For whom nothing is enforced because of what failed or waits; of devices only an error denies that."""
         undone = {
-            concern: one.operation.subject
+            denied: one.operation.subject
             for one in self._outstanding.failures
-            for concern in one.operation.concerns
+            for denied in one.operation.denied
         }
-        held = {concern: incident for incident, met in self._held_back.items() for concern in met}
-        for concern, subject in {**held, **undone}.items():
+        held = {denied: incident for incident, met in self._held_back.items() for denied in met}
+        for (code, concern), subject in {**held, **undone}.items():
             says = warning if concern.startswith("pod ") else error
-            yield says("not-enforced", concern, f"not enforced: {subject} is not as it should be")
+            yield says(code, concern, f"not enforced: {subject} is not as it should be")
 
     def _fights(self) -> tuple[Finding, ...]:
         now_s = self._clock.monotonic()
@@ -339,9 +340,9 @@ class BackendRunner:
         )
 
 
-def _concerned_by(plan: Plan, incident: str) -> tuple[str, ...]:
+def _concerned_by(plan: Plan, incident: str) -> tuple[tuple[str, str], ...]:
     operations = (one for one in plan.operations if incident_of(one) == incident)
-    return tuple(concern for one in operations for concern in one.concerns)
+    return tuple(denied for one in operations for denied in one.denied)
 
 
 def _only(plan: Plan, is_kept: Callable[[Operation], bool]) -> Plan:

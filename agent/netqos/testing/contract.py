@@ -208,9 +208,12 @@ class BackendContract:
             path = backend.fast_path()
             if path is None:
                 return
-            assert path.min_interval_s >= 0
+            assert all(path.pace_s(unit) >= 0 for unit in path.units)
             samples = path.sample()
             assert len({sample.unit for sample in samples}) == len(samples)
+            for sample in samples:
+                assert [one.unit for one in path.sample((sample.unit,))] == [sample.unit]
+                assert {one.unit for one in path.glance((sample.unit,))} <= {sample.unit}
             for sample in samples:
                 levels = self.first.directions[sample.unit.direction].levels
                 assert levels is not None

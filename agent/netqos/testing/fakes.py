@@ -7,7 +7,7 @@ passes the contract suite (`netqos.testing.contract`). It can be made slow, unav
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Collection, Hashable, Mapping
 from dataclasses import dataclass
 from typing import assert_never
 
@@ -18,7 +18,7 @@ from netqos.model.health import Finding, error
 from netqos.model.ids import IfName, PodUid
 from netqos.model.levels import Direction, Level, PerLevel
 from netqos.model.plan import ApplyResult, Failure, ObservedState, Operation, Plan, Verb
-from netqos.model.traffic import Unit, UnitSample
+from netqos.model.traffic import Glance, Unit, UnitSample
 from netqos.testing.fakekernel import FakeClass, FakeKernel, FakeMatch, Key, Refused, Thing
 from netqos.testing.fakelayout import layout, level_key
 
@@ -186,12 +186,19 @@ class FakeFastPath:
         """As the backend was made."""
         return self._lends
 
-    @property
-    def min_interval_s(self) -> float:
+    def pace_s(self, unit: Unit) -> float:
         """A fake is as quick as the loop."""
+        del unit
         return 0.0
 
-    def sample(self) -> tuple[UnitSample, ...]:
+    def glance(self, units: Collection[Unit]) -> tuple[Glance, ...]:
+        """The sum of the levels."""
+        return tuple(
+            Glance(unit=one.unit, taken_at_s=one.taken_at_s, carried_bytes=sum(one.level_bytes))
+            for one in self.sample(units)
+        )
+
+    def sample(self, units: Collection[Unit] | None = None) -> tuple[UnitSample, ...]:
         """The counters of now."""
         kernel, now_s = self._backend.kernel, self._monotonic()
         for unit in self._units:
@@ -203,7 +210,7 @@ class FakeFastPath:
                 level_bytes=kernel.level_bytes.get(unit, PerLevel(0, 0, 0)),
                 backlogged=unit in kernel.backlogged,
             )
-            for unit in self._units
+            for unit in (self._units if units is None else units)
         )
 
     def current_ceilings(self, unit: Unit) -> PerLevel[int] | None:

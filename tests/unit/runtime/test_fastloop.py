@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 from itertools import pairwise
 
@@ -13,8 +13,9 @@ from netqos.engine.steer import LoopPolicy
 from netqos.errors import Retryable
 from netqos.model.ids import IfName
 from netqos.model.levels import Direction, PerLevel
-from netqos.model.traffic import Unit, UnitSample
-from netqos.runtime.fastloop import FastLoop, Grip
+from netqos.model.traffic import Glance, Unit, UnitSample
+from netqos.runtime.fastloop import FastLoop
+from netqos.runtime.steerer import Grip
 from netqos.settings.values import LoopSettings
 from netqos.testing import states
 
@@ -29,7 +30,6 @@ class ScriptedPath:
     """Counts bytes by a rate that the test sets, and keeps what it was told."""
 
     lends = True
-    min_interval_s = 0.0
     units: tuple[Unit, ...] = (UNIT,)
 
     def __init__(self) -> None:
@@ -42,7 +42,13 @@ class ScriptedPath:
         self.broken = False
         self._started_s = time.monotonic()
 
-    def sample(self) -> tuple[UnitSample, ...]:
+    def pace_s(self, unit: Unit) -> float:
+        return 0.0
+
+    def glance(self, units: Collection[Unit]) -> tuple[Glance, ...]:
+        return ()
+
+    def sample(self, units: Collection[Unit] | None = None) -> tuple[UnitSample, ...]:
         if self.broken:
             raise Retryable("device is gone", subject="up0")
         now_s = time.monotonic()
@@ -157,7 +163,7 @@ class TwoWays(ScriptedPath):
         super().__init__()
         self.moved: dict[Unit, list[tuple[PerLevel[int], int | None]]] = {UNIT: [], RX_UNIT: []}
 
-    def sample(self) -> tuple[UnitSample, ...]:
+    def sample(self, units: Collection[Unit] | None = None) -> tuple[UnitSample, ...]:
         (sent,) = super().sample()
         offered = sum(sent.level_bytes)
         beside = int(250 * states.M * (sent.taken_at_s - self._started_s) / 8)
@@ -203,7 +209,7 @@ class TwoUplinks(ScriptedPath):
         self._counted = dict.fromkeys(self.units, 0.0)
         self._counted_s = self._started_s
 
-    def sample(self) -> tuple[UnitSample, ...]:
+    def sample(self, units: Collection[Unit] | None = None) -> tuple[UnitSample, ...]:
         now_s = time.monotonic()
         self._counted[self.busy] += self.rooms[self.busy] * (now_s - self._counted_s) / 8
         self._counted_s = now_s
@@ -262,10 +268,10 @@ def test_each_round_is_told_and_gives_the_same_decisions_again(loop: FastLoop) -
     shared = replace(policy(), is_shared=True)
     loop.attach(Grip(path=path, policies={UNIT: shared, OTHER_UNIT: shared}))
     assert eventually(lambda: loop.view().ticks > 3)
-    loop.on_sample = taken.append
+    loop.listen(taken.append)
     path.busy = OTHER_UNIT
     assert eventually(lambda: sum(any(one.changed for one in round_.decisions) for round_ in taken) > 1)
-    loop.on_sample = None
+    loop.listen(None)
     for one, following in pairwise(taken[:-1]):
         after, decisions = decide(one.before, one.samples, one.policies)
         assert (after, decisions) == (following.before, one.decisions)
