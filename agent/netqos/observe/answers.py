@@ -12,7 +12,7 @@ from netqos.model.ids import PodUid
 from netqos.model.inputs import SourceState
 from netqos.model.levels import Direction, Level
 from netqos.model.traffic import Decision
-from netqos.observe import statuswire as wire
+from netqos.observe import wire
 from netqos.observe import wireparts as parts
 from netqos.observe.enforced import Enforcement, Verdict
 from netqos.observe.looks import Look

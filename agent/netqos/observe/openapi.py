@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterable
 
 import netqos
-from netqos.observe import statuswire as wire
+from netqos.observe import wire
 from netqos.observe.statusroutes import ROUTES, Parameter, Route
 
 Json = dict[str, object]

@@ -11,8 +11,8 @@ from netqos.model.composed import PodView
 from netqos.model.ids import PodUid
 from netqos.observe.http import JSON, HttpError, Request
 from netqos.observe.statusroutes import Route
-from netqos.observe.statuswire import OverrideBody
 from netqos.observe.view import AgentView, OverrideRequest
+from netqos.observe.wire import OverrideBody
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter, ValidationError

@@ -1,4 +1,4 @@
-"""The status socket's endpoints: each asks the agent, and answers with a model of `netqos.observe.statuswire`.
+"""The status socket's endpoints: each asks the agent, and answers with a model of `netqos.observe.wire`.
 
 Readers share what costs something: plans and counters are read one at a time and at most a few times a second, however
 many ask. Changing needs root or the daemon's own user at the other end of the socket.
@@ -13,9 +13,8 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mappi
 from netqos.errors import NetqosError, Rejected, Retryable, Unsupported
 from netqos.host.clock import Clock
 from netqos.model.composed import PodView
-from netqos.observe import answers
+from netqos.observe import answers, wire
 from netqos.observe import requests as asked
-from netqos.observe import statuswire as wire
 from netqos.observe import wireparts as parts
 from netqos.observe.enforced import Enforcement
 from netqos.observe.http import Endpoint, HttpError, Request, Response, Router

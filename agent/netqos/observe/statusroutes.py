@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from netqos.observe import statuswire as wire
+from netqos.observe import wire
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,7 @@ from netqos.model.levels import Direction, Level, PerLevel
 from netqos.model.plan import ApplyResult, Plan
 from netqos.model.rules import IpMatch, Match, Rule, level_of
 from netqos.model.traffic import Decision
-from netqos.observe import statuswire as wire
+from netqos.observe import wire
 from netqos.observe.enforced import Enforcement, Verdict
 from netqos.observe.looks import Look
 from netqos.observe.moment import Moment

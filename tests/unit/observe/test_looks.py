@@ -9,8 +9,7 @@ import pytest
 from netqos.backend import LeafCounters, PacketWay
 from netqos.model.ids import PodUid
 from netqos.model.levels import Direction
-from netqos.observe import looks
-from netqos.observe import statuswire as wire
+from netqos.observe import looks, wire
 from netqos.observe import wireparts as parts
 from netqos.observe.looks import LastLooks, Look
 
