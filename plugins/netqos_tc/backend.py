@@ -19,7 +19,7 @@ from netqos.model.desired import DesiredState
 from netqos.model.health import error
 from netqos.model.ids import IfName, PodUid
 from netqos.model.plan import ApplyResult, ObservedState, Plan
-from netqos_tc import answers, changes, claims, classify, describe, directpackets, expected, numbers, options
+from netqos_tc import answers, changes, claims, classify, directpackets, expected, numbers, options
 from netqos_tc.answers import HtbClass, Link
 from netqos_tc.audit import Fingerprint
 from netqos_tc.directpackets import DirectPackets
@@ -152,15 +152,12 @@ class TcBackend:
         self._behind = frozenset(layout.behind)
         self._uids = {classify.owner_of(pod.uid): pod.uid for pod in desired.pods}
         self._names = {classify.owner_of(pod.uid): pod.name for pod in desired.pods}
-        names = describe.Names(
-            devices={
+        names = layout.names(
+            {
                 **{ifindex: one.name for ifindex, one in met.devices.items()},
                 **met.names,
                 **{one.index: one.name for one in desired.uplinks},
-            },
-            workloads=layout.workloads,
-            pods=layout.pods,
-            behind=layout.behind,
+            }
         )
         operations = changes.operations(layout.specs, met, names, complete=layout.is_whole)
         self._laid = Laid(
@@ -306,7 +303,7 @@ class TcBackend:
         return self._has_direct_news() or is_news
 
     def _has_direct_news(self) -> bool:
-        """Whether the devices that sent packets unshaped are others than those that are told."""
+        """Whether what is to be told of packets that were sent unshaped is something else than what is told."""
         reader = self._open().reader
         roots = {ifindex: reader.our_root(ifindex) for ifindex in self._links}
         counts = {
@@ -315,8 +312,7 @@ class TcBackend:
             if root is not None
         }
         now = self._direct.findings(counts, self._links, self._context.monotonic())
-        told = {one.subject for one in self._seen.findings if one.code == directpackets.CODE}
-        return {one.subject for one in now} != told
+        return now != tuple(one for one in self._seen.findings if one.code == directpackets.CODE)
 
     def _nft(self) -> NftRunner:
         """One libnftables context for the life of the backend."""

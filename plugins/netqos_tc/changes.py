@@ -302,6 +302,7 @@ def _step(edit: Edit, cause: Edit, names: describe.Names, desired: Mapping[Key, 
         is_vital=any(lifeline.is_vital(one.key, one.before, one.after) for one in (edit, cause)),
         is_repair=not edit.is_news,
         concerns=concerns.of(edit.key, (edit.before, edit.after), names),
+        denies=concerns.denies(edit.key, names),
         payload=edit,
     )
     if _is_in_the_way(edit, desired):

@@ -11,6 +11,7 @@ from typing import Final
 
 from netqos.model.health import Finding, warning
 from netqos.model.levels import Direction
+from netqos_tc.describe import at_least
 from netqos_tc.spec import ADDRESS_MAPS, ElementKey, ElementSpec
 from netqos_tc.strays import OUTSIDE, PAST, Stray
 
@@ -90,7 +91,7 @@ def _claimed(name: str, kind: str, packets: int) -> Finding:
     return warning(
         "claimed-unclassed",
         f"pod {name}",
-        f"{packets} packets from its address left by the unknown leaf of L1 within some seconds: {_REASONS[kind]}; "
+        f"{at_least(packets)} packets from its address left by the unknown leaf of L1: {_REASONS[kind]}; "
         "they are not held to its level nor to its limit",
         hint=_HINTS[kind],
     )

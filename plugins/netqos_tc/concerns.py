@@ -1,10 +1,11 @@
-"""For whom nothing is enforced while an object is not as it should be: the subjects of findings. Pure."""
+"""For whom what is not enforced while an object is not as it should be: subjects and codes of findings. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import assert_never
 
+from netqos.model.levels import Direction
 from netqos_tc import numbers
 from netqos_tc.describe import Names, subject
 from netqos_tc.spec import (
@@ -52,6 +53,22 @@ def of(key: Key, specs: Iterable[Spec | None], names: Names) -> tuple[str, ...]:
             return tuple(behind) or (subject(key, names),)
         case _:
             assert_never(key)
+
+
+def denies(key: Key, names: Names) -> str:
+    """What those that an object concerns lack without it, "" for all: one direction, or the rules of one direction."""
+    match key:
+        case RulesKey():
+            return f"rules-{key.direction.pod_word}"
+        case ElementKey():
+            return key.map.direction.pod_word
+        case RedirectKey():
+            return Direction.RX.pod_word
+        case ClassKey() | QueueKey() if key.minor not in numbers.FIXED:
+            way = numbers.kind_on(key.ifindex).direction.pod_word
+            return f"rules-{way}" if key.minor in names.rules else way
+        case _:
+            return ""
 
 
 def _device(ifindex: int, names: Names) -> str:

@@ -49,12 +49,14 @@ _FIXED = {
 class Names:
     """What people call things: devices by index, workloads by the minor of their leaf.
 
-    `pods` has a workload by the minor of each class that is its own, `behind` those that receive by a device.
+    `pods` has a workload by the minor of each class that is its own, `rules` are those that belong to one rule of it,
+    `behind` has the workloads that receive by a device.
     """
 
     devices: Mapping[int, str] = field(default_factory=dict)
     workloads: Mapping[int, str] = field(default_factory=dict)
     pods: Mapping[int, str] = field(default_factory=dict)
+    rules: frozenset[int] = frozenset()
     behind: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
 
     def device(self, ifindex: int) -> str:
@@ -221,3 +223,8 @@ def _class_values(spec: ClassSpec) -> dict[str, str]:
         "parent": numbers.text(spec.parent),
     }
     return {name: value for name, value in values.items() if value != "None"}
+
+
+def at_least(count: int) -> str:
+    """A number that goes on growing, in words that change ten times less often each time: the power of ten below it."""
+    return f"at least {10 ** (len(str(count)) - 1):,}"

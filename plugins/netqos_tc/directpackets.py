@@ -8,6 +8,7 @@ from typing import Final
 from netqos.model.health import Finding, error
 from netqos_tc import numbers
 from netqos_tc.answers import Link
+from netqos_tc.describe import at_least
 
 CODE: Final = "direct-packets"
 SHOWN_S: Final = 60.0
@@ -24,20 +25,28 @@ class DirectPackets:
     def findings(
         self, counts: Mapping[int, int], links: Mapping[int, Link], now_s: float
     ) -> tuple[Finding, ...]:
-        """A finding for each device where the count has grown within the last minute, while it was watched."""
+        """A finding for each device where the count has grown within the last minute, while it was watched.
+
+        It tells all packets since it began.
+        """
+        self._grown = {
+            ifindex: one
+            for ifindex, one in self._grown.items()
+            if now_s - one[0] < SHOWN_S and ifindex in counts
+        }
         for ifindex, count in counts.items():
             before = self._counts.get(ifindex, count)
             if count > before:
-                self._grown[ifindex] = (now_s, count - before)
+                _at_s, told = self._grown.get(ifindex, (now_s, 0))
+                self._grown[ifindex] = (now_s, told + count - before)
         self._counts = dict(counts)
         return tuple(
             error(
                 CODE,
                 links[ifindex].name,
-                f"{grown} packets were sent past every class (direct_packets_stat is {counts[ifindex]})",
+                f"{at_least(grown)} packets were sent past every class (direct_packets_stat of its root qdisc)",
                 hint=f"a program may send raw frames with the priority {numbers.text(numbers.kind_on(ifindex).root)}0; "
                 "see which has CAP_NET_RAW",
             )
-            for ifindex, (at_s, grown) in self._grown.items()
-            if ifindex in counts and now_s - at_s < SHOWN_S
+            for ifindex, (_at_s, grown) in self._grown.items()
         )

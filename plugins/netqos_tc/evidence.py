@@ -84,8 +84,9 @@ class Evidence:
         """Take away what was put into the kernel for it."""
         self._watch.end()
 
-    def _told(self) -> frozenset[tuple[str, str]]:
-        return frozenset((one.code, one.subject) for one in self.findings())
+    def _told(self) -> frozenset[tuple[str, str] | Finding]:
+        others = {(one.code, one.subject) for one in self.findings()}
+        return frozenset({*others, *self._claims.findings()})
 
     def _account(self, ifindex: int, receivers: tuple[int, ...], now_s: float) -> Account:
         _name, account = self._accounts.get(ifindex, ("", Account()))

@@ -91,10 +91,10 @@ class Ingress:
 
 
 def is_needed(desired: DesiredState) -> bool:
-    """Whether anything is to be shaped on the way in: by level, or by a workload's limit."""
+    """Whether anything is to be shaped on the way in: by level, or of a workload by itself."""
     rx = desired.directions.rx
     is_leveled = rx.levels is not None and rx.total_bps is not None
-    return is_leveled or any(pod.limits_bps.rx is not None for pod in desired.pods)
+    return is_leveled or any(pod.is_held(Direction.RX) for pod in desired.pods)
 
 
 def is_possible(observed: TcObserved) -> bool:

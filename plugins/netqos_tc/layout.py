@@ -17,6 +17,7 @@ from netqos.model.levels import Direction
 from netqos.model.quantities import format_bandwidth
 from netqos_tc import bypass, classify, ingress, numbers, owners, ruletree, strangers
 from netqos_tc.classify import owner_of
+from netqos_tc.describe import Names
 from netqos_tc.ingress import Ingress, Placed
 from netqos_tc.moves import Steered
 from netqos_tc.observed import TcObserved
@@ -58,15 +59,16 @@ class Facilities:
 class Layout:
     """The objects that should be there, and what cannot be.
 
-    `workloads`: their names by the minors of their leaves, `pods` those by all minors of theirs, `behind` those by the
-    devices by which they receive. `steered`: what the loop moves, by device. `is_whole` False:
-    too little is known for taking anything away.
+    `workloads`: their names by the minors of their leaves, `pods` those by all minors of theirs, `rules` the minors of
+    single rules, `behind` the workloads by the devices by which they receive. `steered`: what the loop moves, by
+    device. `is_whole` False: too little is known for taking anything away.
     """
 
     specs: Mapping[Key, Spec]
     findings: tuple[Finding, ...]
     workloads: Mapping[int, str] = field(default_factory=dict)
     pods: Mapping[int, str] = field(default_factory=dict)
+    rules: frozenset[int] = frozenset()
     behind: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     steered: Mapping[int, Steered] = field(default_factory=dict)
     is_whole: bool = True
@@ -75,6 +77,12 @@ class Layout:
     def own_devices(self) -> tuple[int, ...]:
         """The devices of our own that should be there."""
         return tuple(key.ifindex for key in self.specs if isinstance(key, LinkKey))
+
+    def names(self, devices: Mapping[int, str]) -> Names:
+        """What people call its objects."""
+        return Names(
+            devices=devices, workloads=self.workloads, pods=self.pods, rules=self.rules, behind=self.behind
+        )
 
 
 def lay_out(desired: DesiredState, observed: TcObserved, options: Options, facilities: Facilities) -> Layout:
@@ -89,7 +97,7 @@ def lay_out(desired: DesiredState, observed: TcObserved, options: Options, facil
     findings += _queue_findings(options, facilities)
     findings += ruletree.findings(desired, {Direction.TX: bool(uplinks), Direction.RX: has_ingress})
     if not uplinks and not has_ingress:
-        is_blind = not desired.uplinks and (_is_leveled(desired) or _has_limits(desired))
+        is_blind = not desired.uplinks and (_is_leveled(desired) or _is_held(desired))
         return Layout(specs={}, findings=tuple(findings), is_whole=desired.complete and not is_blind)
     told = owners.Told(
         cgroups=facilities.cgroups, begins_at=facilities.begins_at, net_classes=observed.net_classes
@@ -133,6 +141,7 @@ def lay_out(desired: DesiredState, observed: TcObserved, options: Options, facil
             **{minor: pod.name for minor, pod in placed.pods.items()},
             **{minor: one.pod.name for one in placed.ruled for minor in one.names},
         },
+        rules=frozenset(twig.minor for one in placed.ruled for way in Direction for twig in one.twigs[way]),
         behind=inwards.behind,
         steered={device: one for device, one in steered.items() if one is not None},
         is_whole=desired.complete,
@@ -156,14 +165,14 @@ def _egress_uplinks(
 
 
 def _is_needed(desired: DesiredState, uplink: DesiredUplink, observed: TcObserved) -> bool:
-    """Whether anything is to be shaped on an uplink: by level, which takes a total, or by a workload's limit.
+    """Whether anything is to be shaped on an uplink: by level, which takes a total, or of a workload by itself.
 
     A tree that is there while nothing may be taken away is one of which packets find the leaves.
     """
     is_leveled = desired.directions.tx.levels is not None and uplink.total_bps.tx is not None
-    is_limited = any(pod.limits_bps.tx is not None for pod in desired.pods)
+    is_held = any(pod.is_held(Direction.TX) for pod in desired.pods)
     is_kept = not desired.complete and RootKey(uplink.index) in observed.specs
-    return uplink.index > 0 and (is_leveled or is_limited or is_kept)
+    return uplink.index > 0 and (is_leveled or is_held or is_kept)
 
 
 def _egress_trees(grounds: Iterable[Ground], placed: Placed, observed: TcObserved) -> dict[int, Tree]:
@@ -197,8 +206,8 @@ def _is_leveled(desired: DesiredState) -> bool:
     return any(desired.directions[way].levels is not None for way in Direction)
 
 
-def _has_limits(desired: DesiredState) -> bool:
-    return any(pod.is_limited for pod in desired.pods)
+def _is_held(desired: DesiredState) -> bool:
+    return any(pod.is_held(way) for pod in desired.pods for way in Direction)
 
 
 def _place(desired: DesiredState, claims: owners.Claims, observed: TcObserved) -> Placed:

@@ -161,7 +161,7 @@ def findings(desired: DesiredState, shaped: Mapping[Direction, bool]) -> Iterato
                 f"not-enforced-rules-{word}",
                 f"pod {pod.name}",
                 f"not enforced: its {word} rules; nothing is shaped in that direction",
-                hint="rules need network QoS to be on, or a limit of any workload in that direction",
+                hint="levels and minima of rules need network QoS to be on, and a total that is known",
             )
         elif pod.rules[way] and _is_too_small(pod, way):
             yield warning(

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from netqos.model.ids import CgroupPath, IfName, PodUid
 from netqos.model.inputs import NO_LIMITS
-from netqos.model.levels import Level, PerDirection, PerLevel
+from netqos.model.levels import Direction, Level, PerDirection, PerLevel
 from netqos.model.rules import Rule
 
 
@@ -72,8 +72,17 @@ class DesiredPod:
 
     @property
     def is_limited(self) -> bool:
-        """Whether it has a limit in any direction."""
-        return any(bps is not None for bps in (self.limits_bps.tx, self.limits_bps.rx))
+        """Whether it has a limit in any direction, or a rule of it has."""
+        return any(self.limits_bps[way] is not None or self._has_maximum(way) for way in Direction)
+
+    def is_held(self, direction: Direction) -> bool:
+        """Whether a limit is asked for it in a direction, or a rule's maximum or code point; neither needs levels."""
+        rules = self.rules[direction]
+        is_marked = any(rule.dscp is not None for rule in rules)
+        return self.limits_bps[direction] is not None or is_marked or self._has_maximum(direction)
+
+    def _has_maximum(self, direction: Direction) -> bool:
+        return any(rule.maximum_bps is not None for rule in self.rules[direction])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,8 +101,8 @@ class DesiredState:
 
     @property
     def is_idle(self) -> bool:
-        """Nothing to enforce: network QoS off and no pod limited."""
-        return not self.enabled and not any(pod.is_limited for pod in self.pods)
+        """Nothing to enforce: network QoS off, and nothing asked for any pod by itself."""
+        return not self.enabled and not any(pod.is_held(way) for pod in self.pods for way in Direction)
 
 
 UNSHAPED = DesiredDirection(total_bps=None, levels=None)

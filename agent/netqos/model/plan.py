@@ -44,7 +44,8 @@ class Operation:
     and so is what stands on a lost class. "": the backend tells none, so it is the subject. Whoever holds operations
     back holds all of an incident, else a part would be made without what it stands on. `is_vital`: the object, as it
     was met, may cut the node off (contract 8), so this one is never held back. `concerns` are the subjects of findings
-    for whom nothing is enforced while it is not applied (`pod default/web`, a device, `rx`); none: everybody.
+    for whom nothing is enforced while it is not applied (`pod default/web`, a device, `rx`); none: everybody. `denies`
+    is what of them is not enforced then (`egress`, `ingress`, `rules-egress`, `rules-ingress`); "": all.
 
     `is_repair` False: it follows what came or went on the node by itself, and makes good nothing that somebody did.
 
@@ -57,8 +58,15 @@ class Operation:
     incident: str = ""
     is_vital: bool = False
     concerns: tuple[str, ...] = ()
+    denies: str = ""
     is_repair: bool = True
     payload: object = None
+
+    @property
+    def denied(self) -> tuple[tuple[str, str], ...]:
+        """Code and subject of a finding for each that it concerns."""
+        code = f"not-enforced-{self.denies}" if self.denies else "not-enforced"
+        return tuple((code, concern) for concern in self.concerns)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

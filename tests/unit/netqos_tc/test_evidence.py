@@ -27,7 +27,7 @@ MINOR = 0x1001
 
 
 def told(claims: Claims) -> list[tuple[str, str]]:
-    return [(one.subject, one.message.split(" within")[0]) for one in claims.findings()]
+    return [(one.subject, one.message.partition(":")[0]) for one in claims.findings()]
 
 
 def test_a_workload_is_told_after_two_looks_with_enough_of_its_packets() -> None:
@@ -35,7 +35,10 @@ def test_a_workload_is_told_after_two_looks_with_enough_of_its_packets() -> None
     claims.saw([Stray(PAST, WEB, 6), Stray(PAST, WEB6, 5), Stray(PAST, STRANGER, 900)], CLAIMED, 2.0)
     assert told(claims) == []
     claims.saw([Stray(PAST, WEB, 20)], CLAIMED, 4.0)
-    assert told(claims) == [("pod prod/web", "31 packets from its address left by the unknown leaf of L1")]
+    wanted = "packets from its address left by the unknown leaf of L1"
+    assert told(claims) == [("pod prod/web", f"at least 10 {wanted}")]
+    claims.saw([Stray(PAST, WEB, 69)], CLAIMED, 6.0)
+    assert told(claims) == [("pod prod/web", f"at least 100 {wanted}")]
     assert claims.findings()[0].severity is Severity.WARNING
 
 

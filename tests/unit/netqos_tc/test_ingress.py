@@ -55,7 +55,7 @@ def node(*pods: object) -> DesiredState:
 
 def plan(desired: DesiredState, observed: TcObserved, facilities: Facilities | None = None) -> Plan:
     layout = lay_out(desired, observed, Options(), facilities or Facilities())
-    names = describe.Names(devices={2: "up0"}, workloads=layout.workloads)
+    names = layout.names({2: "up0"})
     operations = changes.operations(layout.specs, observed, names, complete=layout.is_whole)
     return Plan(backend="tc", operations=operations, findings=layout.findings)
 
@@ -174,7 +174,7 @@ def test_whom_each_object_concerns() -> None:
     desired = node()
     observed = model.observe()
     layout = lay_out(desired, observed, Options(), Facilities())
-    names = describe.Names(devices={2: "up0"}, pods=layout.pods, behind=layout.behind)
+    names = layout.names({2: "up0"})
     made = changes.operations(layout.specs, observed, names, complete=True)
     found = {one.payload.key: one.concerns for one in made if isinstance(one.payload, changes.Edit)}
     model.apply(made)
@@ -187,6 +187,11 @@ def test_whom_each_object_concerns() -> None:
     assert found[ElementKey(ElementMap.RX4, "10.88.0.12")] == ("pod ns/bulk",)
     assert found[RedirectKey(PORT)] == ("pod prod/web", "pod ns/bulk")
     assert found[TableKey()] == ()
+    denied = {one.payload.key: one.denies for one in made if isinstance(one.payload, changes.Edit)}
+    assert denied[ClassKey(2, web)] == denied[QueueKey(2, web)] == "egress"
+    assert denied[ElementKey(ElementMap.TX4, "10.88.0.12")] == "egress"
+    assert denied[QueueKey(IFB, web_rx)] == denied[RedirectKey(PORT)] == "ingress"
+    assert denied[TableKey()] == denied[RootKey(2)] == denied[ClassKey(IFB, numbers.LOCAL)] == ""
     gone = changes.operations({}, model.observe(), describe.Names(), complete=True)
     assert {one.concerns for one in gone if one.subject.startswith("redirect")} == {
         (f"redirect at the egress of device {PORT}",)

@@ -20,7 +20,7 @@ from netqos.model.rules import Rule
 from netqos.testing import states
 from netqos.testing.states import G, M
 from netqos.testing.strategies import NAMES, desired_states
-from netqos_tc import changes, describe, numbers, params
+from netqos_tc import changes, numbers, params
 from netqos_tc.classify import CRITICAL_OWNER, owner_of
 from netqos_tc.layout import Facilities, lay_out
 from netqos_tc.observed import TcObserved
@@ -55,7 +55,7 @@ def kernel() -> ModelKernel:
 
 def plan(desired: DesiredState, observed: TcObserved) -> Plan:
     layout = lay_out(desired, observed, Options(), Facilities())
-    names = describe.Names(devices={2: "up0", 3: "up1"}, workloads=layout.workloads)
+    names = layout.names({2: "up0", 3: "up1"})
     operations = changes.operations(layout.specs, observed, names, complete=layout.is_whole)
     return Plan(backend="tc", operations=operations, findings=layout.findings)
 

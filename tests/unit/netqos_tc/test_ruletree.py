@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -14,12 +15,13 @@ from netqos.testing import states
 from netqos.testing.states import M
 from netqos.testing.strategies import desired_states, rates
 from netqos_tc import numbers, podrules
+from netqos_tc.changes import Edit
 from netqos_tc.layout import Facilities, lay_out
 from netqos_tc.observed import TcObserved
 from netqos_tc.options import Options
 from netqos_tc.register import Register, group_name, names_of, rule_name
 from netqos_tc.root import Root
-from netqos_tc.spec import ClassKey, ClassSpec, ElementSpec, Key, QueueKey, RulesKey, RulesSpec, Spec
+from netqos_tc.spec import ClassKey, ClassSpec, ElementSpec, Key, QueueKey, RootKey, RulesKey, RulesSpec, Spec
 from tests.unit.netqos_tc.tckernel import ModelKernel
 from tests.unit.netqos_tc.test_planning import UP, bring, kernel, plan
 
@@ -140,7 +142,7 @@ def test_numbers_are_found_again_and_never_reused_while_a_rule_names_them() -> N
 def test_what_cannot_be_is_said() -> None:
     rules: Rules = PerDirection(
         tx=(Rule(matches=HTTP, level=Level.L0), Rule(matches=(), maximum_bps=M)),
-        rx=(Rule(matches=(), dscp=10),),
+        rx=(Rule(matches=(), level=Level.L0),),
     )
     off = states.switched_off(states.node((pod(rules, tx_bps=2_000),), uplinks=(UP,)))
     found = plan(off, kernel().observe()).findings
@@ -148,6 +150,46 @@ def test_what_cannot_be_is_said() -> None:
         ("not-enforced-rules-ingress", "not enforced: its ingress rules"),
         ("not-enforced-rules-egress", "not enforced: minima and maxima of its egress rules"),
     }
+
+
+@pytest.mark.parametrize("rule", [Rule(matches=HTTP, maximum_bps=3 * M), Rule(matches=HTTP, dscp=46)])
+@pytest.mark.parametrize("way", list(Direction))
+def test_a_maximum_or_a_code_point_makes_a_tree_by_itself(rule: Rule, way: Direction) -> None:
+    rules: Rules = PerDirection(tx=(rule,), rx=()) if way is TX else PerDirection(tx=(), rx=(rule,))
+    off = states.switched_off(states.node((pod(rules),), uplinks=(UP,)))
+    model = kernel()
+    bring(model, off)
+    device = UP.index if way is Direction.TX else numbers.IFB_INDEX
+    assert {key.ifindex for key in model.specs if isinstance(key, RootKey)} == {device}
+    assert [key.direction for key in model.specs if isinstance(key, RulesKey)] == [way]
+    assert not plan(off, model.observe())
+    bring(model, states.switched_off(states.node((pod(PerDirection(tx=(), rx=())),), uplinks=(UP,))))
+    assert not any(isinstance(key, RootKey | RulesKey) for key in model.specs)
+
+
+def test_a_level_and_a_minimum_mean_nothing_without_levels() -> None:
+    rules: Rules = PerDirection(tx=(Rule(matches=HTTP, level=Level.L0, minimum_bps=M),), rx=())
+    off = states.switched_off(states.node((pod(rules),), uplinks=(UP,)))
+    found = plan(off, kernel().observe())
+    assert not found
+    assert [one.code for one in found.findings] == ["not-enforced-rules-egress"]
+
+
+def test_what_a_workload_lacks_without_each_object_of_its_rules() -> None:
+    rules: Rules = PerDirection(tx=(Rule(matches=HTTP, maximum_bps=8 * M),), rx=())
+    model = kernel()
+    made = bring(model, states.node((pod(rules, tx_bps=80 * M),), uplinks=(UP,)))
+    named = names_of(model.specs)
+    web = next(name for name in named if " " not in name)
+    denied = {one.payload.key: one.denied for one in made.operations if isinstance(one.payload, Edit)}
+    group = numbers.minor_of(model.specs[ClassKey(UP.index, named[web])].parent)  # type: ignore[union-attr]
+    for minor, code in (
+        (named[rule_name(web, TX, 0)], "not-enforced-rules-egress"),
+        (group, "not-enforced-egress"),
+        (named[web], "not-enforced-egress"),
+    ):
+        assert denied[ClassKey(UP.index, minor)] == ((code, "pod prod/web"),)
+    assert denied[RulesKey(TX, named[web])] == (("not-enforced-rules-egress", "pod prod/web"),)
 
 
 # ---------------------------------------------------------------- for any rules

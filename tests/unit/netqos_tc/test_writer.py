@@ -144,7 +144,7 @@ def plan(
     met = observed or TcObserved(roots={2: NOQUEUE})
     wanted = desired or states.node((WEB, DB), uplinks=(UP,))
     layout = lay_out(wanted, met, Options(), Facilities(ingress=False))
-    names = describe.Names(devices={2: "up0"}, workloads=layout.workloads)
+    names = layout.names({2: "up0"})
     minors = {name: minor for minor, name in layout.workloads.items()}
     return changes.operations(layout.specs, met, names, complete=True), minors
 
