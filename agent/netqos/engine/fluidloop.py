@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import repeat
 
-from netqos.engine import sharing
+from netqos.engine import pace
 from netqos.engine.fluidunit import FluidUnit
-from netqos.engine.steer import LoopPolicy, UnitState, initial_state, next_interval, step
+from netqos.engine.rounds import Steering, decide
+from netqos.engine.steer import LoopPolicy, UnitState, initial_state
 from netqos.model.traffic import Decision, Unit, UnitSample
 from netqos.settings.values import LoopSettings
 
@@ -78,8 +79,8 @@ class FluidLoop:
         self.units = units
         self.policies = policies
         self._loop = loop or LoopSettings()
-        self.states = {unit.unit: (states or {}).get(unit.unit, initial_state()) for unit in units}
-        self._sharing = sharing.NOTHING_SHARED
+        begin = {unit.unit: (states or {}).get(unit.unit, initial_state()) for unit in units}
+        self.steering = Steering(states=begin)
         self._mishaps: Iterator[Mishap] = _then_none(mishaps)
         self._tells_levels = tells_levels
         self._reader = _Reader()
@@ -90,8 +91,9 @@ class FluidLoop:
         """Run up to a moment. `between` is called with the time before each tick: the world may change."""
         while self.units[0].now_s < end_s:
             mishap = next(self._mishaps)
-            interval_s = next_interval(self.states.values(), self._loop) + mishap.late_s
-            due_s = min(self.units[0].now_s + interval_s, end_s)
+            states = self.steering.states.values()
+            interval_s = min(pace.interval_s(one, self._loop, woke=False) for one in states)
+            due_s = min(self.units[0].now_s + interval_s + mishap.late_s, end_s)
             for unit in self.units:
                 unit.run_until(due_s)
             self._reader.clock_s += mishap.jump_s
@@ -104,14 +106,11 @@ class FluidLoop:
 
     def _tick(self) -> Tick:
         samples = tuple(self._reader.read(unit, tells_levels=self._tells_levels) for unit in self.units)
-        self._sharing, policies = sharing.narrow(self._sharing, samples, self.policies)
-        decisions = []
-        for unit, sample in zip(self.units, samples, strict=True):
-            self.states[unit.unit], decision = step(self.states[unit.unit], sample, policies[unit.unit])
-            if decision is not None:
-                decisions.append(decision)
-                if decision.changed:
-                    unit.apply(decision)
+        self.steering, decisions = decide(self.steering, samples, self.policies)
+        by_unit = {unit.unit: unit for unit in self.units}
+        for decision in decisions:
+            if decision.changed:
+                by_unit[decision.unit].apply(decision)
         return Tick(at_s=self.units[0].now_s, samples=samples, decisions=tuple(decisions))
 
 

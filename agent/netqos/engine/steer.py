@@ -8,9 +8,8 @@ cannot be trusted becomes the new base for counting and decides nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 from netqos.engine import room
 from netqos.engine.allocate import Allocation, allocate, needs_bps, unrestricted
@@ -18,7 +17,6 @@ from netqos.engine.room import RoomState
 from netqos.model.desired import Band
 from netqos.model.levels import Level, PerLevel
 from netqos.model.traffic import Decision, UnitSample
-from netqos.settings.values import LoopSettings
 
 MAX_GAP_S = 5.0
 """A longer time between samples (suspend, a stopped process) tells an average of the past, not what is happening."""
@@ -38,8 +36,9 @@ Below it HTB serves the level anyway.
 MIN_STEP = 0.02
 """A ceiling is lowered by less than this share of the total only once the new value has stood for the hold.
 
-Otherwise measuring noise would be written to the kernel on every tick. A ceiling a little too high takes nothing from
-a guarantee; raising is always immediate.
+Otherwise measuring noise would be written to the kernel on every tick. Raising is always immediate. A lending backend
+raises L0's ceiling by this share at least, and lowers what was raised only when the law gave less for all of a hold: a
+ceiling that is too high takes nothing from the others' guarantees there, while one that is too low costs L0 a tick.
 """
 
 NOTHING_MEASURED = PerLevel(0, 0, 0)
@@ -85,8 +84,8 @@ class UnitState:
     `base` is the sample that the next one is counted from. `calm_since_s` is the time since when the load is
     under the leave threshold, None while it is not. `needs` are those of the last ticks, oldest first.
     `ceilings_bps`, `room_bps` and `guarantees_bps` are the last decided ones, None before any; `wanted_bps` what the
-    law gave last, and since when it gives the same. `room` is what is measured beside the unit. `onset` is that of the
-    contention that the unit is in.
+    law gave last, and since when it gives the same; `raised_s` is when it last gave L0 as much as its ceiling was
+    raised to. `room` is what is measured beside the unit. `onset` is that of the contention that the unit is in.
     """
 
     base: UnitSample | None = None
@@ -99,18 +98,10 @@ class UnitState:
     ceilings_bps: PerLevel[int] | None = None
     wanted_bps: PerLevel[int] | None = None
     wanted_since_s: float = 0.0
+    raised_s: float | None = None
     room: RoomState = NOTHING_BESIDE
     room_bps: int | None = None
     guarantees_bps: PerLevel[int] | None = None
-
-
-class Judged(Protocol):
-    """A `UnitState` or a `Decision`."""
-
-    @property
-    def contention(self) -> bool:
-        """Whether the unit is in contention."""
-        ...
 
 
 def initial_state(*, total_bps: int = 0, room_bps: int | None = None) -> UnitState:
@@ -124,19 +115,13 @@ def in_force(state: UnitState, ceilings_bps: PerLevel[int] | None, room_bps: int
     return replace(state, ceilings_bps=ceilings_bps, room_bps=room_bps, room=replace(state.room, base=None))
 
 
-def next_interval(judged: Iterable[Judged], loop: LoopSettings) -> float:
-    """Seconds until the next tick: the short interval while any unit (its state or decision) is in contention."""
-    contention = any(one.contention for one in judged)
-    return loop.contended_interval_s if contention else loop.interval_s
-
-
 def step(state: UnitState, sample: UnitSample, policy: LoopPolicy) -> tuple[UnitState, Decision | None]:
     """One tick. None instead of a decision: the sample gave no rate (the first one, a counter that went back, no time
     passed, or far too much); rates, contention and ceilings stay as they are.
     """
     elapsed_s = _elapsed_s(state.base, sample)
     if elapsed_s is None:
-        return replace(state, base=sample, room=replace(state.room, base=None)), None
+        return _counting_from(state, sample), None
     if elapsed_s < MIN_GAP_S:
         return state, None
     assert state.base is not None
@@ -281,22 +266,53 @@ def _only_l0(allocation: Allocation, bands: PerLevel[Band]) -> Allocation:
 
 
 def _settle(state: UnitState, wanted: PerLevel[int], policy: LoopPolicy) -> UnitState:
-    """Take what the law wants, unless it is only a little less than what is in force and has not stood for the hold."""
+    """Take what the law wants, damped where that takes nothing from anybody."""
     assert state.base is not None
-    now_s = state.base.taken_at_s
+    now_s, held = state.base.taken_at_s, state.ceilings_bps
     since_s = state.wanted_since_s if wanted == state.wanted_bps else now_s
-    held = state.ceilings_bps
+    settled = _with(state, policy=policy, wanted_bps=wanted, wanted_since_s=since_s)
+    if held is not None and state.policy == policy:
+        ceilings = PerLevel(*(_damped(settled, level, policy) for level in Level))
+    else:
+        ceilings = wanted
+    return _with(settled, ceilings_bps=ceilings, raised_s=_raised_s(settled, ceilings.l0))
+
+
+def _raised_s(state: UnitState, l0_bps: int) -> float | None:
+    """When the law last gave L0 as much as it was raised to in this contention; None before it was."""
+    assert state.base is not None
+    assert state.wanted_bps is not None
+    if not state.contention or state.ceilings_bps is None:
+        return None
+    is_raised = l0_bps > state.ceilings_bps.l0
+    is_wanted = state.raised_s is not None and state.wanted_bps.l0 >= l0_bps
+    return state.base.taken_at_s if is_raised or is_wanted else state.raised_s
+
+
+def _damped(state: UnitState, level: Level, policy: LoopPolicy) -> int:
+    """A level's next ceiling: little is taken away only after it has stood for the hold."""
+    assert state.base is not None
+    assert state.ceilings_bps is not None
+    assert state.wanted_bps is not None
+    now_s, old, new = state.base.taken_at_s, state.ceilings_bps[level], state.wanted_bps[level]
     step_bps = policy.total_bps * MIN_STEP
-    keep = (
-        held is not None
-        and state.policy == policy
-        and now_s - since_s < policy.hold_s
-        and all(0 <= old - new < step_bps for old, new in zip(held, wanted, strict=True))
-    )
-    return _with(
+    if new < old:
+        is_late = policy.lends and state.raised_s is not None and now_s - state.raised_s < policy.hold_s
+        has_stood = now_s - state.wanted_since_s >= policy.hold_s
+        return old if is_late or (old - new < step_bps and not has_stood) else new
+    if old < new and policy.lends and state.contention:
+        return min(max(new, old + round(step_bps)), policy.bands[level].ceiling_bps)
+    return new
+
+
+def _counting_from(state: UnitState, sample: UnitSample) -> UnitState:
+    """Where nothing could be counted: from this sample on, and no moment remembered that is yet to come."""
+    now_s = sample.taken_at_s
+    return replace(
         state,
-        policy=policy,
-        ceilings_bps=held if keep else wanted,
-        wanted_bps=wanted,
-        wanted_since_s=since_s,
+        base=sample,
+        room=replace(state.room, base=None),
+        calm_since_s=None if state.calm_since_s is None else min(state.calm_since_s, now_s),
+        wanted_since_s=min(state.wanted_since_s, now_s),
+        raised_s=None if state.raised_s is None else min(state.raised_s, now_s),
     )

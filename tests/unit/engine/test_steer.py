@@ -8,12 +8,11 @@ from itertools import cycle, islice, pairwise
 
 import pytest
 
-from netqos.engine.steer import LoopPolicy, UnitState, in_force, initial_state, next_interval, step
+from netqos.engine.steer import LoopPolicy, UnitState, in_force, initial_state, step
 from netqos.model.desired import Band
 from netqos.model.ids import IfName
 from netqos.model.levels import Direction, PerLevel
 from netqos.model.traffic import Decision, Reason, Unit, UnitSample
-from netqos.settings.values import LoopSettings
 
 M = 1_000_000
 UNIT = Unit(Direction.TX, IfName("up0"))
@@ -151,15 +150,42 @@ def test_a_short_pause_of_l1_costs_l0_nothing() -> None:
     paused = link.decide((600, 0, 200), waits=True)
     assert paused.ceilings_bps.l0 == 800 * M
     assert link.decide((500, 300, 200), waits=True).ceilings_bps.l0 == 800 * M
-    assert link.settle((500, 300, 200), waits=True).ceilings_bps.l0 == 500 * M
 
 
-def test_a_pause_is_forgotten_after_four_ticks() -> None:
+def test_a_level_that_pauses_again_and_again_costs_l0_one_tick_a_hold() -> None:
+    """0.1 s on and 0.1 s off: lowered four ticks after each pause, L0 would lack a tick at every next one."""
     link = Link(LENDING)
     link.settle((500, 300, 200), waits=True)
-    link.decide((600, 0, 200), waits=True)
-    back = [link.decide((500, 300, 200), waits=True).ceilings_bps.l0 for _ in range(4)]
-    assert back == [800 * M, 800 * M, 800 * M, 500 * M]
+    ceilings = []
+    for _ in range(3):
+        ceilings += [link.decide((700, 0, 200), waits=True).ceilings_bps.l0 for _ in range(5)]
+        ceilings += [link.decide((500, 300, 200), waits=True).ceilings_bps.l0 for _ in range(5)]
+    assert ceilings == [800 * M] * 30
+
+
+def test_a_pause_is_forgotten_after_the_hold() -> None:
+    link = Link(LENDING)
+    link.settle((500, 300, 200), waits=True)
+    raised = link.decide((600, 0, 200), waits=True)
+    back = [link.decide((500, 300, 200), waits=True) for _ in range(30)]
+    assert {decision.ceilings_bps.l0 for decision in back} == {800 * M, 500 * M}
+    lowered = next(decision for decision in back if decision.changed)
+    still_needed_s = 3 * TICK_S
+    assert lowered.at_s - raised.at_s - still_needed_s == pytest.approx(1.0, abs=1.5 * TICK_S)
+
+
+def test_a_backend_that_cannot_lend_takes_back_at_once() -> None:
+    link = Link(POLICING)
+    link.settle((500, 300, 200), waiting="012")
+    assert close(link.decide((700, 100, 200), waiting="02").ceilings_bps, (690, 300, 200))
+    assert link.decide((500, 300, 200), waiting="012").ceilings_bps == mbit(500, 300, 200)
+
+
+def test_l0_is_raised_by_a_whole_step_and_comes_down_to_what_has_stood() -> None:
+    link = Link(LENDING)
+    link.settle((700, 300, 0), waits=True)
+    little = [link.decide((700, 292, 0)) for _ in range(30)]
+    assert [decision.ceilings_bps.l0 for decision in little if decision.changed] == [720 * M, 708 * M]
 
 
 @pytest.mark.parametrize(
@@ -296,7 +322,18 @@ def test_time_that_cannot_be_is_no_sample(after_s: float) -> None:
     link.settle((500, 300, 200), waits=True)
     state = link.state
     moved = replace(link.sample, taken_at_s=link.sample.taken_at_s + after_s)
-    assert step(state, moved, link.policy) == (replace(state, base=moved), None)
+    since_s = min(state.wanted_since_s, moved.taken_at_s)
+    assert step(state, moved, link.policy) == (replace(state, base=moved, wanted_since_s=since_s), None)
+
+
+def test_a_clock_that_goes_back_makes_no_hold_longer() -> None:
+    link = Link(LENDING)
+    link.decide((990, 0, 0))
+    assert link.decide((500, 0, 0)).contention
+    assert link.tick((500, 0, 0), after_s=-3600.0) is None
+    calm = [link.decide((500, 0, 0)).contention for _ in range(22)]
+    assert calm == sorted(calm, reverse=True)
+    assert 18 <= sum(calm) <= 21
 
 
 @pytest.mark.parametrize("after_s", [0.0, 0.0005])
@@ -340,12 +377,3 @@ def test_after_a_failed_write_the_same_ceilings_are_a_change() -> None:
     link.decide((100, 0, 0))
     link.state = in_force(link.state, None)
     assert link.decide((100, 0, 0)).changed
-
-
-def test_interval_is_short_while_any_unit_is_in_contention() -> None:
-    loop = LoopSettings(interval_s=0.05, contended_interval_s=0.02)
-    calm, busy = Link(LENDING), Link(LENDING)
-    busy.decide((990, 0, 0))
-    assert next_interval([calm.state], loop) == 0.05
-    assert next_interval([calm.state, busy.state], loop) == 0.02
-    assert next_interval([], loop) == 0.05
