@@ -25,9 +25,10 @@ class Steering:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Taken:
-    """One round as it was taken: `decide(before, samples, policies)` gave `decisions`."""
+    """One round as it was taken: `decide(before, samples, policies)` gave `after` and `decisions`."""
 
     before: Steering
+    after: Steering
     samples: tuple[UnitSample, ...]
     policies: Mapping[Unit, LoopPolicy]
     decisions: tuple[Decision, ...]

@@ -105,6 +105,14 @@ class Why:
     levels: PerLevel[LevelWhy]
 
 
+@dataclass(frozen=True, slots=True)
+class Reasoned:
+    """A decision and its reasons."""
+
+    decision: Decision
+    why: Why
+
+
 def grounds(
     decisions: tuple[Decision, ...], policies: Mapping[Unit, LoopPolicy], states: Mapping[Unit, UnitState]
 ) -> tuple[Ground, ...]:

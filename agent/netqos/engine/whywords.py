@@ -73,9 +73,9 @@ def of_room(why: RoomWhy) -> str:
 def of_level(level: Level, why: LevelWhy) -> str:
     """`L0 may use 800M: L1 uses nothing and L2 keeps its guarantee of 200M`."""
     if why.wanted_bps != why.ceiling_bps:
+        given = f"the law gives {amount(why.wanted_bps)} (for {_seconds(why.held_s)})"
         return (
-            f"{level.name} keeps {amount(why.ceiling_bps)}: the law gives {amount(why.wanted_bps)}, "
-            f"too little less to be lowered before it has stood ({_seconds(why.held_s)} so far)"
+            f"{level.name} may still use {amount(why.ceiling_bps)}: {given}, which is not taken away at once"
         )
     may = f"{level.name} may use {amount(why.ceiling_bps)}"
     match why.term:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from netqos.backend import LeafCounters
+from netqos.engine import whywords
+from netqos.engine.why import Reasoned
 from netqos.model.composed import Composition, PodView
 from netqos.model.desired import DesiredPod
 from netqos.model.health import Finding
 from netqos.model.ids import PodUid
 from netqos.model.inputs import SourceState
 from netqos.model.levels import Direction, Level
-from netqos.model.traffic import Decision
-from netqos.observe import wire
+from netqos.observe import decisionparts, wire
 from netqos.observe import wireparts as parts
 from netqos.observe.enforced import Enforcement, Verdict
 from netqos.observe.looks import Look
@@ -77,13 +78,14 @@ def directions(view: AgentView) -> dict[wire.Way, wire.DirectionWire]:
 
 def _direction(view: AgentView, direction: Direction, verdict: Verdict) -> wire.DirectionWire:
     composition = view.composition
-    made = [one for unit, one in view.loop.decisions.items() if unit.direction is direction]
+    made = [one for one in view.loop.reasoned() if one.decision.unit.direction is direction]
     desired = composition.desired.directions[direction] if composition is not None else None
     return wire.DirectionWire(
         total_bps=desired.total_bps if desired is not None else None,
         total_source=composition.total_sources[direction] if composition is not None else "unknown",
         room_bps=room_bps(view, direction),
-        contention=any(one.contention for one in made),
+        contention=any(one.decision.contention for one in made),
+        why=_each(made, _contention_text),
         devices=[one.name for one in composition.desired.uplinks] if composition is not None else [],
         levels={
             parts.level_name(level): _level(composition, direction, level, made, enforced=bool(verdict.by))
@@ -98,7 +100,7 @@ def _level(
     composition: Composition | None,
     direction: Direction,
     level: Level,
-    made: list[Decision],
+    made: list[Reasoned],
     *,
     enforced: bool,
 ) -> wire.LevelWire:
@@ -109,12 +111,28 @@ def _level(
         enabled=band is not None and band.enabled,
         guarantee_bps=band.guarantee_bps if band is not None else 0,
         ceiling_bps=band.ceiling_bps if band is not None else None,
-        current_ceiling_bps=sum(one.ceilings_bps[level] for one in made) if made else None,
-        rate_bps=sum(one.rates_bps[level] for one in made),
-        backlogged=any(one.backlogged[level] for one in made),
+        current_ceiling_bps=sum(one.decision.ceilings_bps[level] for one in made) if made else None,
+        rate_bps=sum(one.decision.rates_bps[level] for one in made),
+        backlogged=any(one.decision.backlogged[level] for one in made),
         pods=sum(pod.level is level for pod in composition.pods) if composition is not None else 0,
         enforced=enforced,
+        why=_each(made, lambda one: whywords.of_level(level, one.why.levels[level])),
     )
+
+
+def _each(made: list[Reasoned], say: Callable[[Reasoned], str]) -> str:
+    """What is to say of each device, with its name where there are several."""
+    if len(made) == 1:
+        return say(made[0])
+    return "; ".join(f"{one.decision.unit.device}: {say(one)}" for one in made)
+
+
+def _contention_text(one: Reasoned) -> str:
+    room = one.why.room
+    told = [whywords.of_contention(one.why.contention), whywords.of_onset(one.why.contention)]
+    if room is not None and room.bps < room.total_bps:
+        told.append(whywords.of_room(room))
+    return "; ".join(filter(None, told))
 
 
 def _rejected(composition: Composition | None) -> wire.RejectedWire:
@@ -153,7 +171,7 @@ def _loop(view: AgentView, moment: Moment) -> wire.LoopWire:
         late_max_s=round(loop.late_max_s, 6),
         duration_p99_s=round(loop.duration_p99_s, 6),
         last_tick_age_s=moment.age_s(loop.last_tick_s),
-        units=[parts.decision(one, moment) for one in loop.decisions.values()],
+        units=[decisionparts.decision(one, moment) for one in loop.reasoned()],
     )
 
 
@@ -178,7 +196,7 @@ def explain(
         override=parts.override(override, view, moment) if override is not None else None,
         enforcement=_enforcement(pod, desired, enforcement),
         scope=wire.SCOPE,
-        now=[_now(view, pod, one) for one in view.loop.decisions.values()],
+        now=[_now(view, pod, one) for one in view.loop.reasoned()],
         paths=[
             parts.path(one, one.way(), before, moment.monotonic_s)
             for one in counters.get(pod.uid, ())
@@ -221,7 +239,8 @@ def _asked(what: wire.Asked, way: Direction, verdict: Verdict) -> wire.Enforceme
     )
 
 
-def _now(view: AgentView, pod: PodView, made: Decision) -> wire.LevelNowWire:
+def _now(view: AgentView, pod: PodView, reasoned: Reasoned) -> wire.LevelNowWire:
+    made, why = reasoned.decision, reasoned.why
     guarantees = made.guarantees_bps
     if guarantees is None and view.composition is not None:
         levels = view.composition.desired.directions[made.unit.direction].levels
@@ -234,6 +253,8 @@ def _now(view: AgentView, pod: PodView, made: Decision) -> wire.LevelNowWire:
         ceiling_bps=made.ceilings_bps[pod.level],
         contention=made.contention,
         backlogged=made.backlogged[pod.level],
-        reason=parts.reason_code(made),
-        reason_text=made.reason.value,
+        reason=decisionparts.reason_code(made),
+        reason_text="; ".join(
+            (whywords.of_contention(why.contention), whywords.of_level(pod.level, why.levels[pod.level]))
+        ),
     )

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING
 
 from netqos.model.composed import PodView
 from netqos.model.ids import PodUid
+from netqos.model.traffic import Decision
 from netqos.observe.http import JSON, HttpError, Request
 from netqos.observe.statusroutes import Route
 from netqos.observe.view import AgentView, OverrideRequest
@@ -44,6 +46,30 @@ def parameters(request: Request, route: Route) -> dict[str, str]:
         hint = f"{route.path} takes {', '.join(known) or 'no parameters'}"
         raise HttpError(400, "bad-query", problems[0], hint=hint, problems=tuple(problems))
     return dict(request.query)
+
+
+def history_filter(values: Mapping[str, str], now_s: float) -> Callable[[Decision], bool]:
+    """Which decisions the query of the history asks for; `now_s` is the monotonic time."""
+    after_s = -math.inf if "since_s" not in values else now_s - _span_s(values["since_s"])
+    direction, device = values.get("direction"), values.get("device")
+    is_changes_only = values.get("changes") == "true"
+
+    def is_wanted(made: Decision) -> bool:
+        return (
+            made.at_s >= after_s
+            and direction in {None, made.unit.direction.value}
+            and device in {None, made.unit.device}
+            and (made.changed or not is_changes_only)
+        )
+
+    return is_wanted
+
+
+def _span_s(text: str) -> float:
+    if not re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,6})?", text, re.ASCII):
+        message = f"parameter 'since_s' is {text[:40]!r}, allowed are seconds such as 120"
+        raise HttpError(400, "bad-query", message, problems=(message,))
+    return float(text)
 
 
 def pod_by_uid(view: AgentView, uid: str) -> PodView:

@@ -16,6 +16,7 @@ from netqos.model.composed import PodView
 from netqos.observe import answers, wire
 from netqos.observe import requests as asked
 from netqos.observe import wireparts as parts
+from netqos.observe.decisionparts import decision
 from netqos.observe.enforced import Enforcement
 from netqos.observe.http import Endpoint, HttpError, Request, Response, Router
 from netqos.observe.looks import LastLooks, Look
@@ -23,6 +24,7 @@ from netqos.observe.moment import Moment
 from netqos.observe.recorder import Recorder
 from netqos.observe.shared import Shared
 from netqos.observe.statusroutes import ROUTES, Route
+from netqos.observe.ticklines import TickLines
 from netqos.observe.view import Agent
 
 MOST_STREAMS = 16
@@ -47,6 +49,7 @@ class StatusApi:
         self._plan_shared = Shared(agent.plan, clock)
         self._counters_shared = Shared(agent.all_counters, clock)
         self._looks = LastLooks()
+        self._ticks = TickLines(clock)
         self._streams = 0
 
     def router(self) -> Router:
@@ -115,10 +118,12 @@ class StatusApi:
         plans = await self._plan_shared.get()
         return _json(wire.PlanWire(plans=[parts.plan(one) for one in plans]))
 
-    async def _history(self, _request: Request, _values: Values) -> Response:
+    async def _history(self, _request: Request, values: Values) -> Response:
         moment = Moment.now(self._clock)
         head = f'{{"now_s":{round(moment.monotonic_s, 6)},"decisions":['.encode("ascii")
-        return await _json_list(head, (parts.decision(one, moment) for one in self._agent.history()))
+        wanted = asked.history_filter(values, moment.monotonic_s)
+        found = (one for one in self._agent.history() if wanted(one.decision))
+        return await _json_list(head, (decision(one, moment) for one in found))
 
     async def _stream(self, _request: Request, _values: Values) -> Response:
         if self._streams >= MOST_STREAMS:
@@ -130,14 +135,16 @@ class StatusApi:
 
     async def _lines(self) -> AsyncGenerator[bytes, None]:
         self._streams += 1
-        decisions = self._agent.stream()
+        ticks = self._agent.stream()
+        following: int | None = None
         try:
-            async for made in decisions:
-                yield wire.encode(parts.decision(made, Moment.now(self._clock))) + b"\n"
+            async for tick in ticks:
+                missed = 0 if following is None else tick.number - following
+                following = tick.number + 1
+                yield self._ticks.line(tick, missed=missed)
         finally:
             self._streams -= 1
-            if isinstance(decisions, AsyncGenerator):
-                await decisions.aclose()
+            await ticks.aclose()
 
     async def _overrides(self, _request: Request, _values: Values) -> Response:
         view, moment = self._agent.view(), Moment.now(self._clock)

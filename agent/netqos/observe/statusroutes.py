@@ -38,6 +38,15 @@ COUNTERS = Parameter(
     name="counters", text="`true` adds the kernel's counters of each pod", values=("true", "false")
 )
 
+HISTORY = (
+    Parameter(name="since_s", text="only the last so many seconds"),
+    Parameter(name="direction", text="only this direction", values=("tx", "rx")),
+    Parameter(name="device", text="only this device"),
+    Parameter(
+        name="changes", text="`true`: only what changed a ceiling or the room", values=("true", "false")
+    ),
+)
+
 ROUTES: tuple[Route, ...] = (
     Route(
         name="status",
@@ -98,8 +107,9 @@ ROUTES: tuple[Route, ...] = (
         name="history",
         method="GET",
         path="/v1/history",
-        summary="Samples and decisions of the last minutes",
+        summary="Samples and decisions of the last minutes, with their reasons",
         answer=wire.HistoryWire,
+        query=HISTORY,
     ),
     Route(
         name="stream",

@@ -5,11 +5,13 @@ The runtime builds an `AgentView` whenever something changed; the status socket,
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Generic, Protocol, TypeVar
 
 from netqos.backend import Capabilities, LeafCounters
+from netqos.engine.rounds import Taken
+from netqos.engine.why import Ground, Reasoned, why
 from netqos.model.composed import Composition, PodView
 from netqos.model.health import Finding
 from netqos.model.ids import PodUid
@@ -18,6 +20,8 @@ from netqos.model.levels import Direction
 from netqos.model.plan import ApplyResult, Plan
 from netqos.model.traffic import Decision, Unit
 from netqos.observe.moment import Moment
+
+T_co = TypeVar("T_co", covariant=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +51,7 @@ class LoopView:
     `last_tick_s` is the monotonic time of the newest tick, None while there is nothing to steer.
     """
 
-    decisions: Mapping[Unit, Decision] = field(default_factory=dict)
+    newest: Mapping[Unit, Ground] = field(default_factory=dict)
     ticks: int = 0
     late_p99_s: float = 0.0
     late_max_s: float = 0.0
@@ -55,6 +59,15 @@ class LoopView:
     contention_s: Mapping[Unit, float] = field(default_factory=dict)
     writes: int = 0
     last_tick_s: float | None = None
+
+    @property
+    def decisions(self) -> Mapping[Unit, Decision]:
+        """The newest decision of each unit."""
+        return {unit: ground.decision for unit, ground in self.newest.items()}
+
+    def reasoned(self) -> tuple[Reasoned, ...]:
+        """The newest decision of each unit with its reasons, which are worked out now."""
+        return tuple(Reasoned(one.decision, why(one)) for one in self.newest.values())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +106,22 @@ def source_age_s(state: SourceState, moment: Moment) -> float | None:
     return 0.0 if state.freshness is Freshness.FRESH else moment.age_s(state.since_s)
 
 
+@dataclass(frozen=True, slots=True)
+class Numbered(Generic[T_co]):
+    """An item of a stream; numbers go up by one, and where one is left out the reader was too slow for it."""
+
+    number: int
+    item: T_co
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """One round of the loop of a backend, as it was taken."""
+
+    backend: str
+    taken: Taken
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OverrideRequest:
     """What a client asks for; limits are texts as an annotation would hold them, `ttl_s` seconds (0 < ttl <= 24 h)."""
@@ -112,12 +141,16 @@ class Agent(Protocol):
         """The newest view."""
         ...
 
-    def history(self) -> tuple[Decision, ...]:
+    def history(self) -> tuple[Reasoned, ...]:
         """The decisions of the last minutes that changed something, and one a second otherwise; oldest first."""
         ...
 
-    def stream(self) -> AsyncIterator[Decision]:
+    def stream(self) -> AsyncGenerator[Numbered[Ground], None]:
         """Each tick's decisions from now on; a reader that is too slow misses some."""
+        ...
+
+    def rounds(self) -> AsyncGenerator[Numbered[Round], None]:
+        """Each round of every loop from now on, with all that it takes to run it again; as above."""
         ...
 
     async def plan(self) -> tuple[Plan, ...]:

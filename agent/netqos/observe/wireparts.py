@@ -13,7 +13,6 @@ from netqos.model.inputs import Override
 from netqos.model.levels import Direction, Level, PerLevel
 from netqos.model.plan import ApplyResult, Plan
 from netqos.model.rules import IpMatch, Match, Rule, level_of
-from netqos.model.traffic import Decision
 from netqos.observe import wire
 from netqos.observe.enforced import Enforcement, Verdict
 from netqos.observe.looks import Look
@@ -55,30 +54,6 @@ def findings(found: Iterable[Finding]) -> list[wire.FindingWire]:
         )
         for one in found
     ]
-
-
-def decision(made: Decision, moment: Moment) -> wire.DecisionWire:
-    """One tick of one unit."""
-    return wire.DecisionWire(
-        device=made.unit.device,
-        direction=way(made.unit.direction),
-        at_s=round(made.at_s, 6),
-        unix_s=round(moment.unix_s(made.at_s), 6),
-        elapsed_s=round(made.elapsed_s, 6),
-        contention=made.contention,
-        room_bps=made.room_bps,
-        rates_bps=by_level(made.rates_bps),
-        ceilings_bps=by_level(made.ceilings_bps),
-        backlogged=by_level(made.backlogged),
-        reason=reason_code(made),
-        reason_text=made.reason.value,
-        changed=made.changed,
-    )
-
-
-def reason_code(made: Decision) -> str:
-    """The reason's stable name, kebab-case."""
-    return made.reason.name.lower().replace("_", "-")
 
 
 def result(done: ApplyResult) -> wire.ResultWire:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 
 import netqos
 from netqos.backend import LeafCounters
+from netqos.engine.why import Ground, Reasoned
 from netqos.errors import Rejected
 from netqos.host.clock import Clock
 from netqos.model.composed import PodView
@@ -15,45 +16,12 @@ from netqos.model.health import Finding
 from netqos.model.ids import PodUid
 from netqos.model.inputs import Override, SourceState
 from netqos.model.plan import ApplyResult, Plan
-from netqos.model.traffic import Decision
-from netqos.observe.view import AgentView, LoopView, OverrideRequest
+from netqos.observe.view import AgentView, LoopView, Numbered, OverrideRequest, Round
+from netqos.runtime.feed import Feeds
 from netqos.runtime.overrides import OverrideBook, accept
 from netqos.runtime.reconciler import Reconciler
 
-STREAM_BACKLOG = 256
-"""Ticks that a reader of the stream may be behind before it misses some."""
-
 SaveOverrides = Callable[[tuple[Override, ...]], None]
-
-
-class DecisionFeed:
-    """Hands each tick's decisions from the loops' threads to the readers of the stream."""
-
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        """`loop` is the event loop in which the readers run."""
-        self._loop = loop
-        self._readers: set[asyncio.Queue[Decision]] = set()
-
-    def publish(self, decisions: tuple[Decision, ...]) -> None:
-        """Called from a loop's thread; costs nothing while nobody reads."""
-        if self._readers and decisions:
-            self._loop.call_soon_threadsafe(self._deliver, decisions)
-
-    async def read(self) -> AsyncIterator[Decision]:
-        """Every decision from now on; a reader that is too slow misses the newest ones."""
-        queue: asyncio.Queue[Decision] = asyncio.Queue(STREAM_BACKLOG)
-        self._readers.add(queue)
-        try:
-            while True:
-                yield await queue.get()
-        finally:
-            self._readers.discard(queue)
-
-    def _deliver(self, decisions: tuple[Decision, ...]) -> None:
-        for queue in self._readers:
-            for decision in decisions:
-                if not queue.full():
-                    queue.put_nowait(decision)
 
 
 class RunningAgent:
@@ -64,7 +32,7 @@ class RunningAgent:
         *,
         reconciler: Reconciler,
         clock: Clock,
-        feed: DecisionFeed,
+        feeds: Feeds,
         sources: Callable[[], Mapping[str, SourceState]],
         waited_for: Callable[[], Mapping[str, str]],
         extra_findings: Callable[[], tuple[Finding, ...]],
@@ -76,7 +44,7 @@ class RunningAgent:
         """
         self._reconciler = reconciler
         self._clock = clock
-        self._feed = feed
+        self._feeds = feeds
         self._sources = sources
         self._waited_for = waited_for
         self._extra_findings = extra_findings
@@ -103,18 +71,22 @@ class RunningAgent:
             findings=(*reconciler.findings(), *self._extra_findings()),
         )
 
-    def history(self) -> tuple[Decision, ...]:
+    def history(self) -> tuple[Reasoned, ...]:
         """Remembered decisions of all loops, oldest first."""
         kept = [
             one
             for runner in self._reconciler.all_runners().values()
             for one in runner.loop.history.decisions()
         ]
-        return tuple(sorted(kept, key=lambda decision: decision.at_s))
+        return tuple(sorted(kept, key=lambda one: one.decision.at_s))
 
-    def stream(self) -> AsyncIterator[Decision]:
+    def stream(self) -> AsyncGenerator[Numbered[Ground], None]:
         """Each tick's decisions from now on."""
-        return self._feed.read()
+        return self._feeds.stream.read()
+
+    def rounds(self) -> AsyncGenerator[Numbered[Round], None]:
+        """Each round of every loop from now on."""
+        return self._feeds.rounds.read()
 
     async def plan(self) -> tuple[Plan, ...]:
         """What the next reconcile would change."""
@@ -172,7 +144,7 @@ class RunningAgent:
             return LoopView()
         busiest = max(views, key=lambda view: view.ticks)
         return LoopView(
-            decisions={unit: one for view in reversed(views) for unit, one in view.decisions.items()},
+            newest={unit: one for view in reversed(views) for unit, one in view.newest.items()},
             ticks=sum(view.ticks for view in views),
             late_p99_s=busiest.late_p99_s,
             late_max_s=busiest.late_max_s,

@@ -19,8 +19,9 @@ from collections.abc import Callable, Mapping
 from netqos.backend import FastPath
 from netqos.engine.rounds import Taken
 from netqos.engine.steer import LoopPolicy
+from netqos.engine.why import Ground
 from netqos.errors import NetqosError
-from netqos.model.traffic import Decision, Unit
+from netqos.model.traffic import Unit
 from netqos.observe.view import LoopView
 from netqos.runtime.bell import Bell
 from netqos.runtime.steerer import Grip, Steerer
@@ -37,9 +38,9 @@ class FastLoop:
         settings: LoopSettings,
         *,
         on_lost: Callable[[str], None],
-        on_tick: Callable[[tuple[Decision, ...], float, float], None] = lambda _decisions, _late, _took: None,
+        on_tick: Callable[[tuple[Ground, ...], float, float], None] = lambda _decided, _late, _took: None,
     ) -> None:
-        """`on_lost(reason)` and `on_tick(decisions, late_s, took_s)` run in the loop's thread; neither may wait."""
+        """`on_lost(reason)` and `on_tick(decided, late_s, took_s)` run in the loop's thread; neither may wait."""
         self.settings = settings
         self._on_lost = on_lost
         self._on_tick = on_tick
@@ -114,7 +115,7 @@ class FastLoop:
         """The newest decisions and the tick statistics."""
         figures = self.statistics.figures()
         return LoopView(
-            decisions=dict(self._steerer.decisions),
+            newest=dict(self._steerer.newest),
             ticks=figures.ticks,
             late_p99_s=figures.late_p99_s,
             late_max_s=figures.late_max_s,
@@ -138,15 +139,15 @@ class FastLoop:
         with self._lock:
             started_s, due_s = time.monotonic(), self._steerer.next_s
             try:
-                decisions = self._steerer.tick(started_s, self.settings)
+                decided = self._steerer.tick(started_s, self.settings)
             except (NetqosError, OSError) as problem:
                 self._release()
                 self._on_lost(str(problem))
                 return
-            if decisions is None:
+            if decided is None:
                 return
             self._last_tick_s = started_s
         took_s, late_s = time.monotonic() - started_s, started_s - due_s
         self.statistics.add(late_s=late_s, took_s=took_s)
-        self.history.add(decisions)
-        self._on_tick(decisions, late_s, took_s)
+        self.history.add(decided)
+        self._on_tick(decided, late_s, took_s)

@@ -9,6 +9,7 @@ from pathlib import Path
 from netqos.backend import Backend, FastPath
 from netqos.engine.steer import LoopPolicy
 from netqos.engine.totals import ANNOTATION
+from netqos.engine.why import Ground
 from netqos.host.clock import Clock
 from netqos.host.memory import AgentMemory
 from netqos.host.node import node_name
@@ -16,7 +17,7 @@ from netqos.host.state import StateFolder
 from netqos.model.composed import LastGood
 from netqos.model.desired import DesiredState
 from netqos.model.inputs import NodeFacts
-from netqos.model.traffic import Decision, Unit
+from netqos.model.traffic import Unit
 from netqos.observe.logs import get_logger
 from netqos.observe.recorder import Recorder
 from netqos.runtime.backends import build_backends, make_context
@@ -35,10 +36,11 @@ from netqos.settings.values import Settings, Toggle
 class Hooks:
     """Whom the parts tell what happens; all are called often and must return at once.
 
-    `on_tick(decisions)` and `wake()` are called from the loops' threads.
+    `on_tick(decided)` and `wake()` are called from the loops' threads; `on_loop(name, loop)` with each new loop.
     """
 
-    on_tick: Callable[[tuple[Decision, ...]], None] = lambda _decisions: None
+    on_tick: Callable[[tuple[Ground, ...]], None] = lambda _decided: None
+    on_loop: Callable[[str, FastLoop], None] = lambda _name, _loop: None
     on_pass: Callable[[PassReport], None] = lambda _report: None
     wake: Callable[[], None] = lambda: None
 
@@ -110,9 +112,9 @@ def _runner(
 ) -> BackendRunner:
     """A backend under a runner, with a loop of its own."""
 
-    def on_tick(decisions: tuple[Decision, ...], late_s: float, took_s: float) -> None:
+    def on_tick(decided: tuple[Ground, ...], late_s: float, took_s: float) -> None:
         recorder.tick(late_s=late_s, took_s=took_s)
-        hooks.on_tick(decisions)
+        hooks.on_tick(decided)
 
     def on_lost(reason: str) -> None:
         get_logger("netqos.loop").warning("path_lost", backend=backend.name, reason=reason)
@@ -123,5 +125,6 @@ def _runner(
         return loop_policies(desired, path, world.settings.value.loop)
 
     loop = FastLoop(backend.name, world.settings.value.loop, on_lost=on_lost, on_tick=on_tick)
+    hooks.on_loop(backend.name, loop)
     runner = BackendRunner(backend, loop, policies, clock)
     return runner

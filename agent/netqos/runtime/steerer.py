@@ -13,7 +13,8 @@ from netqos.backend import FastPath
 from netqos.engine import pace
 from netqos.engine.rounds import Steering, Taken, decide
 from netqos.engine.steer import LoopPolicy, UnitState, in_force, initial_state
-from netqos.model.traffic import Decision, Unit
+from netqos.engine.why import Ground, grounds
+from netqos.model.traffic import Unit
 from netqos.runtime.turns import Turns
 from netqos.settings.values import LoopSettings
 
@@ -33,7 +34,7 @@ class Steerer:
         """Nothing to steer."""
         self.on_sample: Callable[[Taken], None] | None = None
         self.grip: Grip | None = None
-        self.decisions: dict[Unit, Decision] = {}
+        self.newest: dict[Unit, Ground] = {}
         self.writes = 0
         self._steering = Steering(states={})
         self._turns = Turns()
@@ -56,22 +57,22 @@ class Steerer:
             self.grip.path.close()
         self.grip = None
         self._turns.begin({}, 0.0)
-        self.decisions.clear()
+        self.newest.clear()
 
-    def tick(self, now_s: float, settings: LoopSettings) -> tuple[Decision, ...] | None:
-        """Look at the units whose turn has come; None where there are none."""
+    def tick(self, now_s: float, settings: LoopSettings) -> tuple[Ground, ...] | None:
+        """Look at the units whose turn has come; None where there are none, else what was decided and from what."""
         due_s, due, grip = self._turns.next_s, self._turns.due(now_s), self.grip
         if grip is None or not due:
             return None
         quiet = self._quiet(grip, due)
         sampled = [unit for unit in due if unit not in quiet or self._turns.is_sample_due(unit, now_s)]
-        decisions = self._steer(grip, sampled) if sampled else ()
+        decided = self._steer(grip, sampled) if sampled else ()
         self._turns.sampled(sampled, now_s + pace.rest_s(settings))
         woken = self._turns.rest(due, quiet)
         for unit in due:
             wanted_s = pace.interval_s(self._steering.states[unit], settings, woke=unit in woken)
             self._turns.put_off(unit, due_s, now_s, max(grip.path.pace_s(unit), wanted_s))
-        return decisions
+        return decided
 
     def _state_on(self, path: FastPath, unit: Unit, policy: LoopPolicy) -> UnitState:
         """What is remembered of a unit, with what is in force now."""
@@ -90,11 +91,12 @@ class Steerer:
                 quiet.add(unit)
         return self._turns.altogether(quiet)
 
-    def _steer(self, grip: Grip, units: Sequence[Unit]) -> tuple[Decision, ...]:
+    def _steer(self, grip: Grip, units: Sequence[Unit]) -> tuple[Ground, ...]:
         before, samples = self._steering, grip.path.sample(units)
-        self._steering, decisions = decide(before, samples, grip.policies)
+        self._steering, decisions = after, _ = decide(before, samples, grip.policies)
+        decided = grounds(decisions, grip.policies, after.states)
+        self.newest |= {one.decision.unit: one for one in decided}
         for decision in decisions:
-            self.decisions[decision.unit] = decision
             if decision.changed:
                 self.writes += grip.path.adjust(
                     decision.unit,
@@ -104,5 +106,6 @@ class Steerer:
                 )
         tell = self.on_sample
         if tell is not None:
-            tell(Taken(before=before, samples=samples, policies=grip.policies, decisions=decisions))
-        return decisions
+            policies = grip.policies
+            tell(Taken(before=before, after=after, samples=samples, policies=policies, decisions=decisions))
+        return decided

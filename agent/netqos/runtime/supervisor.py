@@ -27,9 +27,10 @@ from netqos.observe.metricsserver import serve_metrics, stalled
 from netqos.observe.notify import Notifier
 from netqos.observe.statusserver import serve_status
 from netqos.observe.transitions import Transitions
-from netqos.runtime.agent import DecisionFeed, RunningAgent
+from netqos.runtime.agent import RunningAgent
 from netqos.runtime.cluster import decided, follow_kubernetes, is_in_cluster
 from netqos.runtime.environment import metrics_listen
+from netqos.runtime.feed import Feeds
 from netqos.runtime.inputs import HostFacts
 from netqos.runtime.parts import Hooks, Parts, make_parts
 from netqos.runtime.reconciler import PassReport
@@ -113,14 +114,14 @@ class Supervisor:
         self._metrics_finding: Finding | None = None
         self._snapshot = first
         self._is_ready = self._is_frozen = False
-        self._feed = DecisionFeed(self._loop)
+        self._feeds = Feeds(self._loop)
         self._parts = self._make_parts(first, clock)
         self._host = HostFacts(self._parts.node, settings, clock)
         self._kube = follow_kubernetes(self._parts, self._host, settings)
         self._agent = RunningAgent(
             reconciler=self._parts.reconciler,
             clock=clock,
-            feed=self._feed,
+            feeds=self._feeds,
             sources=self._sources,
             waited_for=self._kube.waited_for if self._kube is not None else dict,
             extra_findings=self._extra_findings,
@@ -171,7 +172,12 @@ class Supervisor:
         def wake() -> None:
             self._loop.call_soon_threadsafe(parts.world.wake.set)
 
-        hooks = Hooks(on_tick=self._feed.publish, on_pass=self._passed, wake=wake)
+        hooks = Hooks(
+            on_tick=self._feeds.stream.publish,
+            on_loop=self._feeds.rounds.add,
+            on_pass=self._passed,
+            wake=wake,
+        )
         parts = make_parts(first.value.settings, clock, hooks)
         return parts
 

@@ -9,10 +9,16 @@ from array import array
 from collections import deque
 from dataclasses import dataclass
 
+from netqos.engine.why import Ground, Reasoned, why
 from netqos.model.traffic import Decision, Unit
 
 REMEMBERED_TICKS = 4096
-REMEMBERED_DECISIONS = 6000
+REMEMBERED_DECISIONS = 3000
+"""Of each unit: a minute of a change with every tick, and most of an hour of a quiet one."""
+
+REMEMBERED_UNITS = 16
+"""More are of devices that come and go; the one that was heard of least recently is forgotten."""
+
 QUIET_GAP_S = 1.0
 
 
@@ -60,32 +66,43 @@ def _percentile(ordered: list[float], share: float) -> float:
 
 
 class DecisionHistory:
-    """Decisions that changed a ceiling or began or ended contention, and one a second in between."""
+    """Decisions that changed a ceiling or began or ended contention, and one a second in between, with their reasons.
+
+    Reasons are worked out when a decision is kept: it may need what only the next tick overwrites.
+    """
 
     def __init__(self) -> None:
         """Start empty."""
-        self._kept: deque[Decision] = deque(maxlen=REMEMBERED_DECISIONS)
-        self._last: dict[Unit, Decision] = {}
+        self._kept: dict[Unit, deque[Reasoned]] = {}
         self._contention_s: dict[Unit, float] = {}
 
-    def add(self, decisions: tuple[Decision, ...]) -> None:
-        """Remember a tick's decisions."""
-        for decision in decisions:
-            last = self._last.get(decision.unit)
+    def add(self, decided: tuple[Ground, ...]) -> None:
+        """Remember a tick's decisions; those of a unit that is not steered any more stay."""
+        for ground in decided:
+            decision = ground.decision
             if decision.contention:
                 spent_s = self._contention_s.get(decision.unit, 0.0)
                 self._contention_s[decision.unit] = spent_s + decision.elapsed_s
-            if last is None or _is_news(decision, last):
-                self._kept.append(decision)
-                self._last[decision.unit] = decision
+            kept = self._kept.get(decision.unit)
+            if kept is None or _is_news(decision, kept[-1].decision):
+                self._keep(ground)
 
-    def decisions(self) -> tuple[Decision, ...]:
+    def decisions(self) -> tuple[Reasoned, ...]:
         """The remembered decisions, oldest first."""
-        return tuple(self._kept.copy())
+        kept = [one for of_unit in list(self._kept.values()) for one in of_unit.copy()]
+        return tuple(sorted(kept, key=lambda one: one.decision.at_s))
 
     def contention_s(self) -> dict[Unit, float]:
         """Seconds in contention by unit since the start."""
         return self._contention_s.copy()
+
+    def _keep(self, ground: Ground) -> None:
+        unit = ground.decision.unit
+        if unit not in self._kept:
+            while len(self._kept) >= REMEMBERED_UNITS:
+                del self._kept[min(self._kept, key=lambda one: self._kept[one][-1].decision.at_s)]
+            self._kept[unit] = deque(maxlen=REMEMBERED_DECISIONS)
+        self._kept[unit].append(Reasoned(ground.decision, why(ground)))
 
 
 def _is_news(decision: Decision, last: Decision) -> bool:

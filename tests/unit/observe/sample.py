@@ -7,16 +7,20 @@ from collections.abc import AsyncGenerator, Mapping
 from dataclasses import replace
 
 from netqos.backend import Capabilities, LeafCounters, PacketWay
+from netqos.engine import room
+from netqos.engine.room import RoomState
+from netqos.engine.steer import LoopPolicy, Onset, UnitState
+from netqos.engine.why import Ground, Reasoned, why
 from netqos.model.composed import EMPTY_LAST_GOOD, AppliedLimit, Choice, Composition, PodView
-from netqos.model.desired import DesiredPod, DesiredState
+from netqos.model.desired import Band, DesiredPod, DesiredState
 from netqos.model.health import Finding, error, info, warning
 from netqos.model.ids import IfName, PodUid
 from netqos.model.inputs import Freshness, Override, SourceState
 from netqos.model.levels import Direction, Level, PerDirection, PerLevel
 from netqos.model.plan import ApplyResult, Failure, Operation, Plan, Verb
 from netqos.model.rules import IpMatch, PortMatch, PortRange, Protocol, Rule
-from netqos.model.traffic import Decision, Reason, Unit
-from netqos.observe.view import AgentView, BackendView, LoopView, OverrideRequest
+from netqos.model.traffic import Decision, Reason, Unit, UnitSample
+from netqos.observe.view import AgentView, BackendView, LoopView, Numbered, OverrideRequest, Round
 from netqos.runtime.overrides import accept
 from netqos.testing import states
 from netqos.testing.clock import FakeClock
@@ -141,11 +145,56 @@ RX_DECISION = Decision(
     backlogged=PerLevel(False, True, False),
     contention=True,
     ceilings_bps=PerLevel(210 * M, 450 * M, 450 * M),
-    reason=Reason.OWN_GUARANTEE,
+    reason=Reason.NEEDS_OF_OTHERS,
     changed=False,
     room_bps=450 * M,
 )
 """The node itself receives 150 of the 600 Mbit/s."""
+
+
+def ground_of(
+    made: Decision, total_bps: int, bands: PerLevel[Band] | None, needs: PerLevel[int], *, kept_bps: int = 0
+) -> Ground:
+    """A decision with what it could have been made from: its third second of contention."""
+    assert bands is not None
+    policy = LoopPolicy(total_bps=total_bps, bands=bands, lends=True, headroom=0.0)
+    total = total_bps if made.room_bps is None else made.room_bps
+    onset = Onset(at_s=made.at_s - 2.5, used_bps=total * 96 // 100, total_bps=total, waited=False)
+    state = UnitState(
+        base=UnitSample(unit=made.unit, taken_at_s=made.at_s, level_bytes=PerLevel(1, 2, 3)),
+        policy=replace(policy, total_bps=total, bands=room.within(bands, total)),
+        rates_bps=made.rates_bps,
+        contention=made.contention,
+        onset=onset if made.contention else None,
+        needs=(needs,),
+        ceilings_bps=made.ceilings_bps,
+        wanted_bps=made.ceilings_bps,
+        wanted_since_s=made.at_s - 1.5,
+        room=RoomState(kept_bps=kept_bps),
+        room_bps=made.room_bps,
+    )
+    return Ground(made, policy, state)
+
+
+GROUND = ground_of(DECISION, 1000 * M, states.TX.levels, PerLevel(1000 * M, 200 * M, 1000 * M))
+RX_GROUND = ground_of(
+    RX_DECISION, 600 * M, states.RX.levels, PerLevel(203 * M, 450 * M, 60 * M), kept_bps=150 * M
+)
+QUIET = ground_of(
+    replace(
+        DECISION,
+        at_s=998.9,
+        rates_bps=PerLevel(412 * M, 1_500_000, 98 * M),
+        backlogged=PerLevel(False, False, False),
+        contention=False,
+        ceilings_bps=PerLevel(1000 * M, 800 * M, 1000 * M),
+        changed=False,
+        reason=Reason.NO_CONTENTION,
+    ),
+    1000 * M,
+    states.TX.levels,
+    PerLevel(412 * M, 1_500_000, 98 * M),
+)
 
 SHARED_HOOK = info("shared-hook", "pod11", "its egress has filters of others before ours")
 TC = BackendView(
@@ -219,7 +268,7 @@ def view(**changes: object) -> AgentView:
         },
         backends={"tc": TC, "terway": TERWAY, "files": FILES},
         loop=LoopView(
-            decisions={UNIT: DECISION, RX_UNIT: RX_DECISION},
+            newest={UNIT: GROUND, RX_UNIT: RX_GROUND},
             ticks=12_345,
             late_p99_s=0.0004,
             late_max_s=0.012,
@@ -238,7 +287,7 @@ def tx_only() -> AgentView:
     """The same on a host where nothing shapes ingress."""
     whole = view()
     able = replace(TC.capabilities, enforces=frozenset({Direction.TX}), apart=frozenset())  # type: ignore[type-var]
-    loop = replace(whole.loop, decisions={UNIT: DECISION}, contention_s={UNIT: 61.5})
+    loop = replace(whole.loop, newest={UNIT: GROUND}, contention_s={UNIT: 61.5})
     return replace(whole, backends={**whole.backends, "tc": replace(TC, capabilities=able)}, loop=loop)
 
 
@@ -352,7 +401,8 @@ class SampleAgent:
         self.requests: list[tuple[PodUid, OverrideRequest]] = []
         self.results: dict[str, ApplyResult] = {"tc": ApplyResult(applied=3), "files": ApplyResult()}
         self.calls: list[str] = []
-        self.ticks: asyncio.Queue[Decision] = asyncio.Queue()
+        self.ticks: asyncio.Queue[Numbered[Ground]] = asyncio.Queue()
+        self.taken: asyncio.Queue[Numbered[Round]] = asyncio.Queue()
         self.failure: Exception | None = None
         self.delay_s = 0.0
         self.readers = 0
@@ -362,15 +412,22 @@ class SampleAgent:
             raise self.failure
         return self.shown
 
-    def history(self) -> tuple[Decision, ...]:
-        quiet = replace(DECISION, at_s=998.9, contention=False, changed=False, reason=Reason.NO_CONTENTION)
-        return (quiet, DECISION)
+    def history(self) -> tuple[Reasoned, ...]:
+        return tuple(Reasoned(one.decision, why(one)) for one in (QUIET, GROUND, RX_GROUND))
 
-    async def stream(self) -> AsyncGenerator[Decision, None]:
+    async def stream(self) -> AsyncGenerator[Numbered[Ground], None]:
         self.readers += 1
         try:
             while True:
                 yield await self.ticks.get()
+        finally:
+            self.readers -= 1
+
+    async def rounds(self) -> AsyncGenerator[Numbered[Round], None]:
+        self.readers += 1
+        try:
+            while True:
+                yield await self.taken.get()
         finally:
             self.readers -= 1
 

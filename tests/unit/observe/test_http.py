@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 
 from netqos.observe.http import Handler, HttpError, Request, Response, Router, parse_target
 from netqos.observe.httpserver import HttpServer, Limits
-from tests.unit.observe.sample import DECISION, SampleAgent
+from netqos.observe.view import Numbered
+from tests.unit.observe.sample import GROUND, SampleAgent
 from tests.unit.observe.serving import QUICK, Answer, ask, parse, serving, talk, until
 
 GET = b"GET /v1/node HTTP/1.1\r\nHost: n\r\n"
@@ -286,11 +287,11 @@ async def test_a_stream_sends_a_line_a_tick_and_ends_with_its_reader() -> None:
         reader, writer = await asyncio.open_unix_connection(path)
         writer.write(b"GET /v1/stream HTTP/1.1\r\nHost: n\r\n\r\n")
         await reader.readuntil(b"\r\n\r\n")
-        for number in range(3):
-            agent.ticks.put_nowait(replace(DECISION, at_s=float(number)))
+        for number, missed in ((7, 0), (8, 0), (20, 11), (21, 0)):
+            agent.ticks.put_nowait(Numbered(number, GROUND))
             size = int(await reader.readline(), 16)
-            line = await reader.readexactly(size + 2)
-            assert json.loads(line)["at_s"] == number
+            line = json.loads(await reader.readexactly(size + 2))
+            assert (line["at_s"], line["missed"]) == (999.9, missed)
         writer.close()
         await until(lambda: agent.readers == 0)
 

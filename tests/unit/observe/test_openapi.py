@@ -10,7 +10,9 @@ import pytest
 
 from netqos.observe.openapi import document
 from netqos.observe.statusroutes import ROUTES
-from tests.unit.observe.sample import DECISION, EMPTY, FAILED, WEB, SampleAgent
+from netqos.observe.ticklines import TickLines
+from netqos.observe.view import Numbered
+from tests.unit.observe.sample import CLOCK, EMPTY, FAILED, GROUND, WEB, SampleAgent
 from tests.unit.observe.schema import problems
 from tests.unit.observe.serving import Answer, ask, serving
 
@@ -86,12 +88,10 @@ async def test_failed_results_fit_too() -> None:
 
 
 async def test_a_line_of_the_stream_is_a_decision() -> None:
-    agent = SampleAgent()
-    agent.ticks.put_nowait(DECISION)
-    line = await anext(agent.stream())
-    assert line == DECISION
-    reference = DOCUMENT["paths"]["/v1/stream"]["get"]["responses"]["200"]["content"]
-    assert reference == {"application/x-ndjson": {"schema": {"$ref": "#/components/schemas/DecisionWire"}}}
+    line = json.loads(TickLines(CLOCK).line(Numbered(1, GROUND), missed=3))
+    content = DOCUMENT["paths"]["/v1/stream"]["get"]["responses"]["200"]["content"]
+    assert content == {"application/x-ndjson": {"schema": {"$ref": "#/components/schemas/DecisionWire"}}}
+    assert problems(line, content["application/x-ndjson"]["schema"], DOCUMENT) == []
 
 
 async def test_the_document_is_served() -> None:

@@ -15,26 +15,32 @@ from hypothesis import strategies as st
 
 from netqos.errors import Fatal, NetqosError, Rejected, Retryable, Unsupported
 from netqos.model.health import info, warning
-from netqos.model.ids import PodUid, workload_uid
-from netqos.model.levels import Level
+from netqos.model.ids import IfName, PodUid, workload_uid
+from netqos.model.levels import Direction, Level, PerLevel
+from netqos.model.traffic import Unit
 from netqos.observe.http import HttpError, Request
 from netqos.observe.recorder import Recorder
 from netqos.observe.requests import override_request
 from netqos.observe.statusapi import StatusApi, require_root
 from netqos.observe.view import OverrideRequest
+from netqos.testing import states
 from tests.unit.observe.sample import (
     CLOCK,
     CRUNCH,
     DB,
+    DECISION,
     DESIRED,
     EMPTY,
     EVIL,
+    GROUND,
     HOSTILE,
     OVERRIDE,
     PODS,
+    UNIT,
     WEB,
     SampleAgent,
     composition,
+    ground_of,
     tx_only,
     view,
 )
@@ -83,6 +89,7 @@ async def test_status_has_the_contracts_shape_with_truthful_enforcement() -> Non
         "backlogged": True,
         "pods": 1,
         "enforced": True,
+        "why": "L0 may use 600M: L1 is left 200M and L2 keeps its guarantee of 200M",
     }
     assert [tx["levels"][name]["rate_bps"] for name in ("L0", "L1", "L2")] == [612 * M, 201_500_000, 98 * M]
     assert [tx["levels"][name]["pods"] for name in ("L0", "L1", "L2")] == [1, 1, 2]
@@ -97,6 +104,7 @@ async def test_status_has_the_contracts_shape_with_truthful_enforcement() -> Non
         "backlogged": False,
         "pods": 1,
         "enforced": True,
+        "why": "L0 may use 210M: L1 keeps its guarantee of 180M and L2 is left 60M",
     }
     assert [(one["device"], one["direction"], one["room_bps"]) for one in status["loop"]["units"]] == [
         ("up0", "tx", None),
@@ -235,7 +243,8 @@ async def test_explain_tells_the_whole_chain() -> None:
             "contention": True,
             "backlogged": True,
             "reason": "needs-of-others",
-            "reason_text": "contention: what L1 and L2 want within their guarantees is kept free",
+            "reason_text": "contention for 2.5s: 911.5M of 1G used, 91.1%, from 90% on as packets of L0 and L2 wait; "
+            "L2 may use 1G, its own ceiling",
         },
         {
             "device": "netqos-ifb",
@@ -245,8 +254,9 @@ async def test_explain_tells_the_whole_chain() -> None:
             "ceiling_bps": 450 * M,
             "contention": True,
             "backlogged": False,
-            "reason": "own-guarantee",
-            "reason_text": "contention: L0 is held at its own guarantee",
+            "reason": "needs-of-others",
+            "reason_text": "contention for 2.5s: 440M of 450M used, 97.8%, from 95% on; "
+            "L2 may use 450M, its own ceiling",
         },
     ]
     assert explained["override"] is None
@@ -332,9 +342,88 @@ async def test_plans_are_shared_between_readers() -> None:
 
 async def test_history_is_oldest_first_with_wall_time() -> None:
     history = await get("/v1/history")
-    assert [one["at_s"] for one in history["decisions"]] == [998.9, 999.9]
+    assert [(one["at_s"], one["direction"]) for one in history["decisions"]] == [
+        (998.9, "tx"),
+        (999.9, "tx"),
+        (999.9, "rx"),
+    ]
     assert history["now_s"] == 1000.0
     assert history["decisions"][1]["unix_s"] == pytest.approx(1_700_000_000 - 0.1)
+
+
+@pytest.mark.parametrize(
+    ("query", "places"),
+    [
+        ("since_s=1", [1, 2]),
+        ("since_s=1.5", [0, 1, 2]),
+        ("direction=rx", [2]),
+        ("device=up0", [0, 1]),
+        ("device=nobody", []),
+        ("changes=true", [1]),
+        ("changes=false&direction=tx&since_s=1", [1]),
+    ],
+)
+async def test_history_can_be_narrowed(query: str, places: list[int]) -> None:
+    whole = (await get("/v1/history"))["decisions"]
+    assert (await get(f"/v1/history?{query}"))["decisions"] == [whole[place] for place in places]
+
+
+async def test_a_decision_tells_its_reasons_in_figures_and_words() -> None:
+    quiet, busy, received = (await get("/v1/history"))["decisions"]
+    assert quiet["reason_text"] == "no contention: 511.5M of 1G used, 51.1%, it begins at 95%"
+    assert busy["reason_text"] == (
+        "contention for 2.5s: 911.5M of 1G used, 91.1%, from 90% on as packets of L0 and L2 wait; "
+        "L0 may use 600M: L1 is left 200M and L2 keeps its guarantee of 200M"
+    )
+    assert busy["why"]["contention"] == {
+        "cause": "waiting",
+        "used_bps": 911_500_000,
+        "total_bps": 1000 * M,
+        "threshold": 0.9,
+        "waiting": ["L0", "L2"],
+        "hold_s": 1.0,
+        "calm_s": None,
+        "since_s": 2.5,
+        "onset_bps": 960 * M,
+        "onset_waiting": False,
+        "text": "contention for 2.5s: 911.5M of 1G used, 91.1%, from 90% on as packets of L0 and L2 wait",
+    }
+    assert busy["why"]["levels"]["L0"] == {
+        "term": "left",
+        "ceiling_bps": 600 * M,
+        "wanted_bps": 600 * M,
+        "kept_bps": {"L0": 0, "L1": 200 * M, "L2": 200 * M},
+        "text": "L0 may use 600M: L1 is left 200M and L2 keeps its guarantee of 200M",
+    }
+    assert (busy["why"]["room"], busy["missed"]) == (None, 0)
+    assert received["why"]["room"] == {
+        "of": "node",
+        "bps": 450 * M,
+        "total_bps": 600 * M,
+        "beside_bps": 150 * M,
+        "text": "room 450M of 600M: the node itself receives 150M",
+    }
+
+
+async def test_status_says_why_of_each_direction_and_level() -> None:
+    directions = (await get("/v1/status"))["directions"]
+    assert directions["rx"]["why"] == (
+        "contention for 2.5s: 440M of 450M used, 97.8%, from 95% on; it began 2.5s ago with 432M of 450M; "
+        "room 450M of 600M: the node itself receives 150M"
+    )
+    assert [one["why"] for one in directions["rx"]["levels"].values()] == [
+        "L0 may use 210M: L1 keeps its guarantee of 180M and L2 is left 60M",
+        "L1 may use 450M, its own ceiling",
+        "L2 may use 450M, its own ceiling",
+    ]
+
+
+async def test_of_two_uplinks_each_is_told_by_its_name() -> None:
+    other = Unit(Direction.TX, IfName("up1"))
+    second = ground_of(replace(DECISION, unit=other), 1000 * M, states.TX.levels, PerLevel(0, 0, 0))
+    shown = view(loop=replace(view().loop, newest={UNIT: GROUND, other: second}))
+    why = (await get("/v1/status", SampleAgent(shown)))["directions"]["tx"]["levels"]["L1"]["why"]
+    assert why == "up0: L1 may use 800M, its own ceiling; up1: L1 may use 800M, its own ceiling"
 
 
 # ------------------------------------------------------------------ changing

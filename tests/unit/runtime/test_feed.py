@@ -2,44 +2,84 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from dataclasses import replace
+from collections.abc import AsyncGenerator
 
-from netqos.model.traffic import Decision
-from netqos.runtime.agent import STREAM_BACKLOG, DecisionFeed
-from tests.unit.runtime.test_ticks import QUIET
+from netqos.engine.rounds import Steering, Taken
+from netqos.observe.view import Numbered, Round
+from netqos.runtime.fastloop import FastLoop
+from netqos.runtime.feed import KEPT, Feed, RoundFeed
+from netqos.settings.values import LoopSettings
+
+NOTHING = Steering(states={})
+TAKEN = Taken(before=NOTHING, after=NOTHING, samples=(), policies={}, decisions=())
 
 
-def publish_from_a_thread(feed: DecisionFeed, decisions: tuple[Decision, ...]) -> None:
-    thread = threading.Thread(target=feed.publish, args=(decisions,))
+def publish_from_a_thread(feed: Feed[int], *items: int) -> None:
+    thread = threading.Thread(target=feed.publish, args=(items,))
     thread.start()
     thread.join()
 
 
-async def test_every_reader_gets_what_a_loop_thread_publishes() -> None:
-    feed = DecisionFeed(asyncio.get_running_loop())
-    readers = [feed.read(), feed.read()]
-    waiting = [asyncio.ensure_future(anext(reader)) for reader in readers]
+async def listening(
+    feed: Feed[int],
+) -> tuple[AsyncGenerator[Numbered[int], None], asyncio.Future[Numbered[int]]]:
+    """A reader that waits for its first item."""
+    reader = feed.read()
+    waiting = asyncio.ensure_future(anext(reader))
     await asyncio.sleep(0)
-    publish_from_a_thread(feed, (QUIET,))
-    assert await asyncio.gather(*waiting) == [QUIET, QUIET]
-    for reader in readers:
-        await reader.aclose()  # type: ignore[attr-defined]  # it is an async generator
+    return reader, waiting
 
 
-async def test_a_slow_reader_misses_the_newest_and_delays_nobody() -> None:
-    feed = DecisionFeed(asyncio.get_running_loop())
+async def test_every_reader_gets_what_a_loop_thread_publishes() -> None:
+    feed = Feed[int](asyncio.get_running_loop())
+    readers = [await listening(feed) for _ in range(3)]
+    publish_from_a_thread(feed, 11, 12)
+    assert await asyncio.gather(*(first for _, first in readers)) == [Numbered(0, 11)] * 3
+    assert [await anext(reader) for reader, _ in readers] == [Numbered(1, 12)] * 3
+    late, first = await listening(feed)
+    publish_from_a_thread(feed, 13)
+    assert await first == Numbered(2, 13)
+    for reader in (late, *(reader for reader, _ in readers)):
+        await reader.aclose()
+
+
+async def test_a_slow_reader_goes_on_with_the_oldest_that_is_left_and_delays_nobody() -> None:
+    feed = Feed[int](asyncio.get_running_loop())
+    slow, first = await listening(feed)
+    publish_from_a_thread(feed, 0)
+    assert await first == Numbered(0, 0)
+    publish_from_a_thread(feed, *range(1, KEPT + 51))
+    await asyncio.sleep(0)
+    got = [await anext(slow) for _ in range(KEPT)]
+    assert got == [Numbered(number, number) for number in range(51, KEPT + 51)]
+    await slow.aclose()
+
+
+async def test_nothing_is_kept_while_nobody_reads() -> None:
+    feed = Feed[int](asyncio.get_running_loop())
+    publish_from_a_thread(feed, 1)
+    reader, first = await listening(feed)
+    publish_from_a_thread(feed, 2)
+    assert await first == Numbered(0, 2)
+    await reader.aclose()
+    publish_from_a_thread(feed, 3)
+    await asyncio.sleep(0)
+    assert (feed.is_read, list(feed._kept)) == (False, [])
+
+
+async def test_loops_are_listened_to_only_while_somebody_reads_and_new_ones_too() -> None:
+    feed = RoundFeed(asyncio.get_running_loop())
+    early, later = (FastLoop(name, LoopSettings(), on_lost=lambda _why: None) for name in ("tc", "terway"))
+    feed.add("tc", early)
+    assert early._steerer.on_sample is None
     reader = feed.read()
     first = asyncio.ensure_future(anext(reader))
     await asyncio.sleep(0)
-    ticks = [replace(QUIET, at_s=float(number)) for number in range(STREAM_BACKLOG + 50)]
-    publish_from_a_thread(feed, tuple(ticks))
-    await asyncio.sleep(0)
-    got = [(await first).at_s] + [(await anext(reader)).at_s for _ in range(STREAM_BACKLOG - 1)]
-    assert got == [float(number) for number in range(STREAM_BACKLOG)]
-    await reader.aclose()  # type: ignore[attr-defined]  # as above
-
-
-async def test_nobody_reading_costs_nothing() -> None:
-    feed = DecisionFeed(asyncio.get_running_loop())
-    feed.publish((QUIET,))
-    assert feed._readers == set()
+    feed.add("terway", later)
+    for loop in (early, later):
+        assert loop._steerer.on_sample is not None
+        loop._steerer.on_sample(TAKEN)
+    assert await first == Numbered(0, Round("tc", TAKEN))
+    assert await anext(reader) == Numbered(1, Round("terway", TAKEN))
+    await reader.aclose()
+    assert [loop._steerer.on_sample for loop in (early, later)] == [None, None]

@@ -113,7 +113,7 @@ def run(path: VirtualPath, until_s: float, given: LoopPolicy | None = None) -> l
     steerer.hold(Grip(path=path, policies=dict.fromkeys(path.units, given or policy())), path.now_s)
     while steerer.next_s <= until_s:
         path.pass_to(max(steerer.next_s, path.now_s))
-        found += steerer.tick(path.now_s, LOOP) or ()
+        found += (one.decision for one in steerer.tick(path.now_s, LOOP) or ())
     return found
 
 
@@ -159,7 +159,8 @@ def test_a_new_policy_is_followed_at_once_even_by_a_unit_at_rest() -> None:
     assert levels is not None
     smaller = replace(policy(), total_bps=400 * M, bands=levels)
     steerer.hold(Grip(path=path, policies={TX: smaller}), 1.02)
-    (decision,) = steerer.tick(1.02, LOOP) or ()
+    (ground,) = steerer.tick(1.02, LOOP) or ()
+    decision = ground.decision
     assert (decision.changed, decision.ceilings_bps.l0) == (True, 400 * M)
 
 

@@ -30,7 +30,16 @@ from netqos.observe.wire.changes import (
     PlanWire,
     ReconcileWire,
 )
-from netqos.observe.wire.loop import DecisionWire, HistoryWire, LevelNowWire, LoopWire
+from netqos.observe.wire.loop import (
+    CeilingWire,
+    ContentionWire,
+    DecisionWire,
+    HistoryWire,
+    LevelNowWire,
+    LoopWire,
+    RoomWire,
+    WhyWire,
+)
 from netqos.observe.wire.node import (
     BackendWire,
     DirectionWire,
@@ -62,7 +71,9 @@ __all__ = [
     "Asked",
     "BackendPlanWire",
     "BackendWire",
+    "CeilingWire",
     "ChoiceWire",
+    "ContentionWire",
     "CounterWire",
     "DecisionWire",
     "DeletedWire",
@@ -92,12 +103,14 @@ __all__ = [
     "ReconcileWire",
     "RejectedWire",
     "ResultWire",
+    "RoomWire",
     "RuleWire",
     "SourceWire",
     "StatusWire",
     "T",
     "UplinkWire",
     "Way",
+    "WhyWire",
     "Word",
     "encode",
 ]

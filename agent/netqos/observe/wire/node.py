@@ -10,7 +10,10 @@ from netqos.observe.wire.loop import LoopWire
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LevelWire:
-    """One level in one direction. `current_ceiling_bps` is null while nothing steers the level."""
+    """One level in one direction. `current_ceiling_bps` is null while nothing steers the level.
+
+    `why` says in words which term of the allocation law set it.
+    """
 
     enabled: bool
     guarantee_bps: int
@@ -20,6 +23,7 @@ class LevelWire:
     backlogged: bool
     pods: int
     enforced: bool
+    why: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,12 +31,14 @@ class DirectionWire:
     """One direction of the node; `not_enforced` says why, and is empty where the levels are enforced.
 
     `room_bps` is what the pods may use of the total at this moment: less than it while the node itself receives much.
+    `why` says in words whether there is contention and what began it, and why the room is less.
     """
 
     total_bps: int | None
     total_source: str
     room_bps: int | None
     contention: bool
+    why: str
     devices: list[str]
     levels: dict[LevelName, LevelWire]
     enforced_by: list[str]
