@@ -1,10 +1,10 @@
 """The fast loop's grip on the trees: counters in, ceilings out, on one socket that never waits.
 
-The kernel answers a netlink request before the call that sends it returns, so every answer is there at once; the
-socket is non-blocking, and an answer that is missing means that the object is gone. A tick reads, for each tree, the
-three levels, the root and the device with one send of bytes made beforehand; it costs the same with 3 leaves and with
-3000. A glance reads the total alone. For the IFB both read the uplinks in place of the device, whose packets for the
-node itself never come there.
+The kernel answers a netlink request before the call that sends it returns, one datagram for each request, so every
+answer is there at once; the socket is non-blocking, and an answer that is missing means that the object is gone. A tick
+reads, for each tree, the three levels and the root with one send of bytes made beforehand; it costs the same with 3
+leaves and with 3000. A glance reads the total alone. For the IFB both also read the uplinks, whose packets for the node
+itself never come there.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from netqos.model.ids import IfName
 from netqos.model.levels import Level, PerLevel
 from netqos.model.quantities import bits_per_s, bytes_per_s
 from netqos.model.traffic import Glance, Unit, UnitSample
-from netqos_tc import answers, hooks, netmsg, numbers, wire
+from netqos_tc import answers, counts, hooks, netmsg, numbers, wire
 from netqos_tc.moves import Steered
 from netqos_tc.netmsg import Message, Request
 
@@ -107,7 +107,7 @@ class TcFastPath:
         """The ceilings that the kernel has now, None for a unit that is not ours."""
         if unit not in self._shaped:
             return None
-        l0, l1, l2 = (answers.read_class(message) for message in self._exchange(self._levels[unit]))
+        l0, l1, l2 = map(answers.read_class, map(_message, self._exchange(self._levels[unit])))
         return PerLevel(l0.spec.ceil, l1.spec.ceil, l2.spec.ceil).map(bits_per_s)
 
     def current_room(self, unit: Unit) -> int | None:
@@ -151,54 +151,57 @@ class TcFastPath:
 
     def _glance(self, unit: Unit) -> Glance:
         total, *devices = self._exchange(self._totals[unit])
-        received = sum(answers.read_device_bytes(device)[0] for device in devices)
+        received = sum(counts.device_bytes(device)[0] for device in devices)
         return Glance(
-            unit=unit,
-            taken_at_s=self._monotonic(),
-            carried_bytes=answers.read_counters(total).sent_bytes + received,
+            unit=unit, taken_at_s=self._monotonic(), carried_bytes=counts.sent_bytes(total) + received
         )
 
     def _sample(self, unit: Unit) -> UnitSample:
         l0, l1, l2, root, *rest = self._exchange(self._all[unit])
         taken_at_s = self._monotonic()
-        waiting = answers.read_counters(root)
-        level_bytes = PerLevel(l0, l1, l2).map(lambda one: answers.read_counters(one).sent_bytes)
-        if not self._shaped[unit].receivers:
-            (device,) = rest
-            _received, device_bytes = answers.read_device_bytes(device)
-            offered_bytes = None
-        else:
+        level_bytes = PerLevel(counts.sent_bytes(l0), counts.sent_bytes(l1), counts.sent_bytes(l2))
+        packets, _bytes, drops = counts.waiting(root)
+        device_bytes = offered_bytes = None
+        if self._shaped[unit].receivers:
             local, *devices = rest[: -len(_LED)]
-            stayed = answers.read_counters(local)
-            waiting = waiting.without(stayed)
-            device_bytes = sum(received for received, _sent in map(answers.read_device_bytes, devices))
-            led_bytes = sum(map(hooks.read_action_bytes, rest[-len(_LED) :]))
-            offered_bytes = max(0, led_bytes - stayed.sent_bytes - stayed.backlog_bytes)
+            stay, stay_bytes, stay_drops = counts.waiting(local)
+            packets, drops = packets - stay, max(0, drops - stay_drops)
+            device_bytes = sum(counts.device_bytes(device)[0] for device in devices)
+            led_bytes = sum(map(_led_bytes, rest[-len(_LED) :]))
+            offered_bytes = max(0, led_bytes - counts.sent_bytes(local) - stay_bytes)
         return UnitSample(
             unit=unit,
             taken_at_s=taken_at_s,
             level_bytes=level_bytes,
-            backlogged=waiting.backlog_packets > 0,
+            backlogged=packets > 0,
             device_bytes=device_bytes,
             offered_bytes=offered_bytes,
-            dropped=waiting.drops,
+            dropped=drops,
         )
 
-    def _exchange(self, exchange: _Exchange) -> list[Message]:
-        """The answers, one for each request in order."""
+    def _exchange(self, exchange: _Exchange) -> list[bytes]:
+        """The answers, whole messages, one for each request in order."""
+        receive = self._socket.recv
         try:
             self._socket.send(exchange.data)
-            found: list[Message] = []
-            while len(found) < exchange.answers:
-                found += netmsg.messages(self._socket.recv(_DATAGRAM))
+            found = [receive(_DATAGRAM) for _ in range(exchange.answers)]
         except BlockingIOError:
             raise Retryable("the kernel gave no answer: a class or a device is gone") from None
         except OSError as problem:
             raise Retryable(f"netlink: {problem.strerror}") from problem
-        for message in found:
-            if message.type == netmsg.ERROR and message.sequence not in exchange.may_lack:
-                _raise_if_refused(message)
+        for answer in found:
+            if counts.kind(answer) == netmsg.ERROR:
+                _raise_if_refused(answer, exchange)
         return found
+
+
+def _led_bytes(answer: bytes) -> int:
+    return hooks.read_action_bytes(_message(answer))
+
+
+def _message(answer: bytes) -> Message:
+    (message,) = netmsg.messages(answer)
+    return message
 
 
 def _levels(ifindex: int) -> _Exchange:
@@ -211,17 +214,18 @@ def _total(shaped: Shaped) -> _Exchange:
 
 
 def _everything(shaped: Shaped) -> _Exchange:
-    """Levels, root and device; on the IFB the local leaf, the devices that receive, and the way from them to it."""
+    """Levels and root; on the IFB the local leaf, the devices that receive, and the way from them to it."""
     ifindex = shaped.ifindex
     common = [*(wire.get_class(ifindex, minor) for minor in _LEVELS), wire.get_root(ifindex)]
     if not shaped.receivers:
-        return _Exchange.of(*common, wire.get_device_stats(ifindex))
+        return _Exchange.of(*common)
     local = wire.get_class(ifindex, numbers.LOCAL)
     return _Exchange.of(*common, local, *map(wire.get_device_stats, shaped.receivers), *_LED)
 
 
-def _raise_if_refused(message: Message) -> None:
+def _raise_if_refused(answer: bytes, exchange: _Exchange) -> None:
+    message = _message(answer)
     code, text = netmsg.error_of(message)
-    if code:
+    if code and message.sequence not in exchange.may_lack:
         name = errno.errorcode.get(code, str(code))
         raise Retryable(f"{name}: {text or os.strerror(code)}: the tree or its device is gone")

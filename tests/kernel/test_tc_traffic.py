@@ -207,14 +207,12 @@ async def test_the_grip_counts_what_passed_and_moves_only_the_ceiling() -> None:
         path = node.backend.fast_path()
         assert path is not None
         assert path.lends
-        (first,) = path.sample()
-        assert first.unit == Unit(Direction.TX, IfName("up0"))
+        (first,), (glance,) = path.sample(), path.glance(path.units)
+        assert first.unit == glance.unit == Unit(Direction.TX, IfName("up0"))
         node.rig.pod("web").call(send, node.rig.wire.address, 50, size=958)
-        (second,) = path.sample()
+        (second,), (later,) = path.sample(), path.glance(path.units)
         assert second.level_bytes.l2 - first.level_bytes.l2 == 50_000
-        assert first.device_bytes is not None
-        assert second.device_bytes is not None
-        assert second.device_bytes - first.device_bytes >= 50_000
+        assert later.carried_bytes - glance.carried_bytes >= 50_000
         assert second.taken_at_s > first.taken_at_s
         before = node.classes()
         for ceiling_bps in (50 * M, 73 * M, 100 * M, 1):
