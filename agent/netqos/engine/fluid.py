@@ -10,7 +10,8 @@ Bytes, seconds, bytes per second. What it leaves out: the size of packets, and t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 LONGEST_DEBT_S = 60.0
@@ -44,9 +45,17 @@ class Htb:
         self.quantum = quantum
         self.shape = shape
         self.sent = 0.0
-        self._tokens_s = shape.burst / shape.rate
-        self._ctokens_s = shape.cburst / shape.ceil
         self.spare = self.ceiling = 0.0
+        self.fill()
+
+    def fill(self) -> None:
+        """Fill the buckets."""
+        self._tokens_s = self.shape.burst / self.shape.rate
+        self._ctokens_s = self.shape.cburst / self.shape.ceil
+
+    def forgive(self) -> None:
+        """Forget what it owes: what takes its place has not sent anything."""
+        self._tokens_s, self._ctokens_s = max(self._tokens_s, 0.0), max(self._ctokens_s, 0.0)
 
     def begin(self, step_s: float) -> None:
         """Set what it may send in a step by its rate (`spare`) and by its ceiling; less than nothing is a debt."""
@@ -57,41 +66,62 @@ class Htb:
     def end(self) -> None:
         """Keep what is left of a step, as much as the buckets hold."""
         shape = self.shape
-        self._tokens_s = max(min(self.spare, shape.burst) / shape.rate, -LONGEST_DEBT_S)
-        self._ctokens_s = max(min(self.ceiling, shape.cburst) / shape.ceil, -LONGEST_DEBT_S)
+        tokens_s = (self.spare if self.spare < shape.burst else shape.burst) / shape.rate
+        ctokens_s = (self.ceiling if self.ceiling < shape.cburst else shape.cburst) / shape.ceil
+        self._tokens_s = tokens_s if tokens_s > -LONGEST_DEBT_S else -LONGEST_DEBT_S
+        self._ctokens_s = ctokens_s if ctokens_s > -LONGEST_DEBT_S else -LONGEST_DEBT_S
 
 
-def serve(
-    classes: Sequence[Htb], leaves: Sequence[Htb], waiting: Sequence[float], step_s: float
-) -> list[float]:
-    """What each leaf sends in a step of the bytes that wait there. `classes` are all, leaves and inner ones."""
-    for one in classes:
-        one.begin(step_s)
-    left = dict(zip(leaves, waiting, strict=True))
-    busy = [leaf for leaf in leaves if left[leaf] > NOTHING]
-    for height in range(max((len(leaf.path) for leaf in busy), default=0)):
-        for group in _lent_together(busy, height):
-            _lend(group, height, left)
-    for one in classes:
-        one.end()
-    return [before - left[leaf] for leaf, before in zip(leaves, waiting, strict=True)]
+class Scheduler:
+    """The classes of one root, and who shares what: leaves by who may lend to them, the lowest prio first."""
+
+    def __init__(self, classes: Sequence[Htb], leaves: Sequence[Htb]) -> None:
+        """`classes` are all, leaves and inner ones."""
+        self._classes = tuple(classes)
+        self._leaves = tuple(leaves)
+        self._groups = tuple(_groups(leaves))
+
+    def serve(self, waiting: Sequence[float], step_s: float) -> list[float]:
+        """What each leaf sends in a step of the bytes that wait there."""
+        for one in self._classes:
+            one.begin(step_s)
+        left = dict(zip(self._leaves, waiting, strict=True))
+        for height, leaves in self._groups:
+            if len(leaves) == 1:
+                _lend_alone(leaves[0], height, left)
+            else:
+                _lend(leaves, height, left)
+        for one in self._classes:
+            one.end()
+        return [before - left[leaf] for leaf, before in zip(self._leaves, waiting, strict=True)]
 
 
-def _lent_together(busy: Sequence[Htb], height: int) -> Iterable[list[Htb]]:
-    """Leaves that share what one class at this height lends, the lowest prio first."""
-    groups: dict[tuple[int, Htb], list[Htb]] = {}
-    for leaf in busy:
-        if len(leaf.path) > height:
-            groups.setdefault((leaf.prio, leaf.path[height]), []).append(leaf)
-    return [groups[key] for key in sorted(groups, key=lambda key: key[0])]
+def _groups(leaves: Sequence[Htb]) -> Iterator[tuple[int, tuple[Htb, ...]]]:
+    """Leaves that share what one class lends, in the order in which that is done."""
+    for height in range(max((len(leaf.path) for leaf in leaves), default=0)):
+        groups: dict[tuple[int, Htb], list[Htb]] = {}
+        for leaf in leaves:
+            if len(leaf.path) > height:
+                groups.setdefault((leaf.prio, leaf.path[height]), []).append(leaf)
+        for key in sorted(groups, key=lambda key: key[0]):
+            yield height, tuple(groups[key])
 
 
-def _lend(group: list[Htb], height: int, left: dict[Htb, float]) -> None:
+def _lend_alone(leaf: Htb, height: int, left: dict[Htb, float]) -> None:
+    amount = min(left[leaf], leaf.path[height].spare)
+    if amount <= NOTHING:
+        return
+    amount = min(amount, _opening(leaf, height + 1))
+    if amount > NOTHING:
+        _charge(leaf, height, amount)
+        left[leaf] -= amount
+
+
+def _lend(leaves: Sequence[Htb], height: int, left: dict[Htb, float]) -> None:
     """Fill the leaves alike, by quantum, until each is empty or held by something on its way to the lender."""
-    while group:
-        lender = group[0].path[height]
-        if min(lender.spare, lender.ceiling) <= NOTHING:
-            return
+    lender = leaves[0].path[height]
+    group = leaves
+    while min(lender.spare, lender.ceiling) > NOTHING:
         group = [leaf for leaf in group if left[leaf] > NOTHING and _opening(leaf, height) > NOTHING]
         if not group:
             return
@@ -102,8 +132,8 @@ def _lend(group: list[Htb], height: int, left: dict[Htb, float]) -> None:
 
 
 def _opening(leaf: Htb, height: int) -> float:
-    """What the ceilings below the lender let through."""
-    return min((one.ceiling for one in leaf.path[:height]), default=1e18)
+    """What the ceilings of the classes under a height let through."""
+    return min([one.ceiling for one in leaf.path[:height]], default=math.inf)
 
 
 def _each(group: Sequence[Htb], height: int, left: dict[Htb, float]) -> float:

@@ -23,6 +23,7 @@ INNER_BURST_S = 0.005
 LEAST_INNER_BURST = L0_LEAF_BURST = 16.0 * 1024
 LEAST_BPS = 8_000
 MEGA = 1_000_000
+_SOME = Shape(rate=1.0, ceil=1.0, burst=1.0, cburst=1.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,32 +40,38 @@ class Tree:
 
     def __init__(self, *, total_bps: int, bands: PerLevel[Band], members: Sequence[Member]) -> None:
         """As the backend makes it: every level with its guarantee and ceiling, every leaf small."""
-        self._planned = PerLevel(*(max(band.guarantee_bps, LEAST_BPS) / 8 for band in bands))
-        self._most = PerLevel(
-            *(
-                max(max(band.ceiling_bps, LEAST_BPS) / 8, own)
-                for band, own in zip(bands, self._planned, strict=True)
-            )
-        )
-        self._total = total_bps / 8
-        self.total = Htb(inner_shape(self._total, self._total))
-        levels = (
-            Htb(inner_shape(rate, ceil), self.total)
-            for rate, ceil in zip(self._planned, self._most, strict=True)
-        )
-        self.levels: PerLevel[Htb] = PerLevel(*levels)
-        self.leaves = [self._leaf(one, members, bands) for one in members]
-        self.limits = [queue_bytes(_countable_bps(bands[one.level], one.limit_bps)) for one in members]
+        self._members = members
+        self.total = Htb(_SOME)
+        self.levels: PerLevel[Htb] = PerLevel(*(Htb(_SOME, self.total) for _ in Level))
+        self.leaves = [
+            Htb(_SOME, self.levels[one.level], prio=one.level.value, quantum=QUANTUM) for one in members
+        ]
         self.classes = [self.total, *self.levels, *self.leaves]
+        self.limits: list[float] = []
+        self.plan(total_bps=total_bps, bands=bands)
+        for htb in self.classes:
+            htb.fill()
 
-    def _leaf(self, member: Member, members: Sequence[Member], bands: PerLevel[Band]) -> Htb:
+    def plan(self, *, total_bps: int, bands: PerLevel[Band]) -> None:
+        """Put other promises in force; every level has its own ceiling again, and what is in the buckets stays."""
+        self._total = total_bps / 8
+        self._planned = bands.map(lambda band: max(band.guarantee_bps, LEAST_BPS) / 8)
+        ceils = bands.map(lambda band: max(band.ceiling_bps, LEAST_BPS) / 8)
+        self._most = PerLevel(*(max(pair) for pair in zip(ceils, self._planned, strict=True)))
+        self.total.shape = inner_shape(self._total, self._total)
+        for one, rate, ceil in zip(self.levels, self._planned, self._most, strict=True):
+            one.shape = inner_shape(rate, ceil)
+        for leaf, member in zip(self.leaves, self._members, strict=True):
+            leaf.shape = self._leaf_shape(member, bands)
+        self.limits = [queue_bytes(_countable_bps(bands[one.level], one.limit_bps)) for one in self._members]
+
+    def _leaf_shape(self, member: Member, bands: PerLevel[Band]) -> Shape:
         level = member.level
-        count = sum(one.level is level for one in members) + (level is Level.L1)
+        count = sum(one.level is level for one in self._members) + (level is Level.L1)
         guarantee_bps = max(bands[level].guarantee_bps, LEAST_BPS)
         ceiling_bps = max(bands[level].ceiling_bps, LEAST_BPS)
         most_bps = ceiling_bps if member.limit_bps is None else min(ceiling_bps, member.limit_bps)
-        shape = leaf_shape(level, leaf_bps(level, guarantee_bps, count), most_bps)
-        return Htb(shape, self.levels[level], prio=level.value, quantum=QUANTUM)
+        return leaf_shape(level, leaf_bps(level, guarantee_bps, count), most_bps)
 
     def lend(self, l0_ceiling_bps: int, room_bps: int | None = None) -> None:
         """Put in force what a lending backend moves: L0's ceiling, and the total with L0's rate where that is moved."""
@@ -89,6 +96,7 @@ class Tree:
         for one, ceil_bps in zip(self.levels, ceilings_bps, strict=True):
             ceil = max(ceil_bps, LEAST_BPS) / 8
             one.shape = inner_shape(ceil, ceil)
+            one.forgive()
 
 
 def inner_shape(rate: float, ceil: float) -> Shape:

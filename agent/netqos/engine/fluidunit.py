@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from netqos.engine.fluid import serve
+from netqos.engine.fluid import Scheduler
 from netqos.engine.fluidflows import Demand, Source, source
 from netqos.engine.fluidtree import Member, Tree
 from netqos.engine.steer import LoopPolicy
@@ -61,9 +61,10 @@ class _Queue:
         share = sent / before if before > 0 else 0.0
         gone = [queued * share for queued in self.waiting]
         self.waiting = [queued - one for queued, one in zip(self.waiting, gone, strict=True)]
-        over = max(0.0, before - sent - self.limit)
-        self._withhold(over)
-        lost = self._drop(max(0.0, sum(self.waiting) - self.limit), offers)
+        lost = [0.0] * len(offers)
+        if before - sent > self.limit:
+            self._withhold(before - sent - self.limit)
+            lost = self._drop(sum(self.waiting) - self.limit, offers)
         for one, mine, missing in zip(self.sources, gone, lost, strict=True):
             one.told(now_s, step_s, sent=mine, lost=missing)
         self.offered += sum(offers)
@@ -92,16 +93,17 @@ class _Queue:
 class FluidUnit:
     """A unit with its traffic. `policy` is that with which the tree is made: the planned total and bands."""
 
-    def __init__(self, unit: Unit, policy: LoopPolicy, traffic: Traffic, *, start_s: float = 0.0) -> None:
+    def __init__(self, unit: Unit, policy: LoopPolicy, traffic: Traffic, *, step_s: float = STEP_S) -> None:
         """Nothing was sent yet, and every level has its own ceiling."""
         self.unit = unit
-        self.now_s = start_s
+        self.now_s = 0.0
         self.traffic = traffic
         self._policy = policy
-        self._start_s = start_s
+        self._step_s = step_s
         self._steps = 0
         self._beside = 0.0
         self.tree = Tree(total_bps=policy.total_bps, bands=policy.bands, members=traffic.members)
+        self._scheduler = Scheduler(self.tree.classes, self.tree.leaves)
         self._queues = [
             _Queue([source(one) for one in traffic.demands.get(member.name, ())], limit)
             for member, limit in zip(traffic.members, self.tree.limits, strict=True)
@@ -109,18 +111,19 @@ class FluidUnit:
 
     def run_until(self, end_s: float) -> None:
         """Let traffic flow up to a moment."""
-        while self.now_s < end_s - STEP_S / 2:
-            self._step(self.now_s - self._start_s)
+        while self.now_s < end_s - self._step_s / 2:
+            self._step(self.now_s, self._step_s)
             self._steps += 1
-            self.now_s = self._start_s + self._steps * STEP_S
+            self.now_s = self._steps * self._step_s
 
-    def _step(self, now_s: float) -> None:
-        offers = [queue.take(now_s, STEP_S) for queue in self._queues]
+    def _step(self, now_s: float, step_s: float) -> None:
+        offers = [queue.take(now_s, step_s) for queue in self._queues]
         waiting = [sum(queue.waiting) for queue in self._queues]
-        sent = serve(self.tree.classes, self.tree.leaves, waiting, STEP_S)
+        sent = self._scheduler.serve(waiting, step_s)
         for queue, amount, offered in zip(self._queues, sent, offers, strict=True):
-            queue.give(now_s, STEP_S, amount, offered)
-        self._beside += (self.traffic.beside_bps or 0) / 8 * STEP_S
+            if offered or amount:
+                queue.give(now_s, step_s, amount, offered)
+        self._beside += (self.traffic.beside_bps or 0) / 8 * step_s
 
     @property
     def sent(self) -> PerLevel[float]:
@@ -159,6 +162,13 @@ class FluidUnit:
             device_bytes=int(offered + self._beside) if has_beside else None,
             offered_bytes=int(offered) if has_beside else None,
         )
+
+    def plan(self, policy: LoopPolicy) -> None:
+        """Put other promises in force, as a reconcile does; who waits goes on waiting."""
+        self._policy = policy
+        self.tree.plan(total_bps=policy.total_bps, bands=policy.bands)
+        for queue, limit in zip(self._queues, self.tree.limits, strict=True):
+            queue.limit = limit
 
     def apply(self, decision: Decision) -> None:
         """Put a decision in force, as the unit's mechanism does."""

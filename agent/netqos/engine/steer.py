@@ -39,6 +39,7 @@ MIN_STEP = 0.02
 Otherwise measuring noise would be written to the kernel on every tick. Raising is always immediate. A lending backend
 raises L0's ceiling by this share at least, and lowers what was raised only when the law gave less for all of a hold: a
 ceiling that is too high takes nothing from the others' guarantees there, while one that is too low costs L0 a tick.
+Where needs have headroom, so has the step: what moves one percent to both sides moves nothing.
 """
 
 NOTHING_MEASURED = PerLevel(0, 0, 0)
@@ -295,11 +296,11 @@ def _damped(state: UnitState, level: Level, policy: LoopPolicy) -> int:
     assert state.ceilings_bps is not None
     assert state.wanted_bps is not None
     now_s, old, new = state.base.taken_at_s, state.ceilings_bps[level], state.wanted_bps[level]
-    step_bps = policy.total_bps * MIN_STEP
+    step_bps = policy.total_bps * MIN_STEP * (1 + policy.headroom)
     if new < old:
         is_late = policy.lends and state.raised_s is not None and now_s - state.raised_s < policy.hold_s
         has_stood = now_s - state.wanted_since_s >= policy.hold_s
-        return old if is_late or (old - new < step_bps and not has_stood) else new
+        return old if is_late or (old - new <= step_bps and not has_stood) else new
     if old < new and policy.lends and state.contention:
         return min(max(new, old + round(step_bps)), policy.bands[level].ceiling_bps)
     return new

@@ -1,0 +1,188 @@
+"""The fast loop over fluid HTB: what holds at every tick, whatever the traffic does and whatever goes wrong."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from netqos.engine import room
+from netqos.engine.fluidflows import Demand, Kind
+from netqos.engine.fluidloop import FluidLoop
+from netqos.engine.fluidtree import Member
+from netqos.engine.fluidunit import FluidUnit, Traffic
+from netqos.engine.rounds import decide
+from netqos.engine.steer import LoopPolicy, UnitState
+from netqos.model.levels import Level, PerLevel
+from netqos.model.traffic import Decision
+from tests.property import fluids as some
+from tests.property.fluids import RX, TX
+
+HOLD_S = 1.0
+TICKS_TO_RAISE = 6
+"""The base, the change itself, and the four ticks whose lowest need counts."""
+
+
+def promised(decision: Decision, policy: LoopPolicy) -> LoopPolicy:
+    """The policy that a decision was made with: within the room, where there is one."""
+    if decision.room_bps is None or decision.room_bps == policy.total_bps:
+        return policy
+    return replace(policy, total_bps=decision.room_bps, bands=room.within(policy.bands, decision.room_bps))
+
+
+def check(decision: Decision, policy: LoopPolicy) -> None:
+    bands = promised(decision, policy).bands
+    for level in Level:
+        assert bands[level].guarantee_bps <= decision.ceilings_bps[level] <= bands[level].ceiling_bps
+
+
+def in_force(decision: Decision) -> tuple[object, ...]:
+    return decision.ceilings_bps, decision.room_bps, decision.guarantees_bps
+
+
+@some.examples(50)
+@given(some.lending() | some.policing(), st.booleans(), st.data())
+def test_at_every_tick(policy: LoopPolicy, beside: bool, data: st.DataObject) -> None:
+    """Ceilings within the promises, a pure step, no change that is none; with mishaps and changing policies."""
+    unit = RX if beside else TX
+    traffic = data.draw(some.traffic_of(policy, beside=beside))
+    others = data.draw(st.lists(st.sampled_from([some.lending(), some.policing()]), max_size=2))
+    later = [replace(data.draw(one), lends=policy.lends, headroom=policy.headroom) for one in others]
+    fluid = FluidUnit(unit, policy, traffic, step_s=some.STEP_S)
+    loop = FluidLoop(
+        [fluid],
+        {unit: policy},
+        mishaps=data.draw(some.mishaps()),
+        tells_levels=not policy.lends,
+    )
+
+    def change(now_s: float) -> None:
+        if later and now_s > 0.4 * (3 - len(later)):
+            loop.policies = {unit: later.pop()}
+            fluid.plan(loop.policies[unit])
+
+    before, last = loop.steering, None
+    for tick in loop.ticks(1.2, between=change):
+        assert decide(before, tick.samples, loop.policies) == (loop.steering, tick.decisions)
+        (sample,) = tick.samples
+        base = before.states[unit].base
+        if base is not None and any(
+            now < then for now, then in zip(sample.level_bytes, base.level_bytes, strict=True)
+        ):
+            assert tick.decisions == ()
+            assert loop.steering.states[unit].base == sample
+        for decision in tick.decisions:
+            check(decision, loop.policies[unit])
+            assert decision.changed == (last is None or in_force(decision) != in_force(last))
+            last = decision
+        before = loop.steering
+
+
+@st.composite
+def steady(draw: st.DrawFn, policy: LoopPolicy) -> Traffic:
+    """One workload in each level: silent, greedy, or with a steady rate."""
+    demands = {}
+    for level in Level:
+        top = policy.bands[level].ceiling_bps
+        rate = draw(st.none() | st.integers(policy.total_bps // 50, top * 2))
+        greedy = draw(st.booleans())
+        if greedy or rate is not None:
+            kind = Kind.GREEDY if greedy else Kind.UDP
+            demands[level.name] = (Demand(kind=kind, rate_bps=None if greedy else rate),)
+    members = tuple(Member(name=level.name, level=level) for level in Level)
+    return Traffic(members=members, demands=demands)
+
+
+@st.composite
+def states(draw: st.DrawFn, policy: LoopPolicy) -> UnitState:
+    """Any state, as an earlier policy, other traffic or another version may have left it."""
+
+    def some_bps() -> PerLevel[int]:
+        return PerLevel(*(draw(st.integers(band.guarantee_bps, band.ceiling_bps)) for band in policy.bands))
+
+    def needs() -> PerLevel[int]:
+        return PerLevel(*(draw(st.integers(0, band.ceiling_bps)) for band in policy.bands))
+
+    past_s = st.floats(-5, 0)
+    return UnitState(
+        policy=draw(st.sampled_from([None, policy])),
+        contention=draw(st.booleans()),
+        calm_since_s=draw(st.none() | past_s),
+        needs=tuple(needs() for _ in range(draw(st.integers(0, 4)))),
+        ceilings_bps=some_bps(),
+        wanted_bps=draw(st.none() | st.just(some_bps())),
+        wanted_since_s=draw(past_s),
+        raised_s=draw(st.none() | past_s),
+    )
+
+
+def ceilings(
+    policy: LoopPolicy, traffic: Traffic, state: UnitState | None, *, end_s: float
+) -> list[Decision]:
+    unit = FluidUnit(TX, policy, traffic, step_s=some.STEP_S)
+    begin = {} if state is None else {TX: state}
+    if state is not None and state.ceilings_bps is not None:
+        unit.tree.lend(state.ceilings_bps.l0) if policy.lends else unit.tree.police(state.ceilings_bps)
+    loop = FluidLoop([unit], {TX: policy}, states=begin, tells_levels=not policy.lends)
+    return [one for tick in loop.ticks(end_s) for one in tick.decisions]
+
+
+@some.examples(50)
+@given(some.lending() | some.policing(), st.data())
+def test_it_converges_from_any_state(policy: LoopPolicy, data: st.DataObject) -> None:
+    """Under steady traffic everybody has what is promised after six ticks, and ceilings are right after two holds."""
+    traffic = data.draw(steady(policy))
+    settled = ceilings(policy, traffic, None, end_s=3.0)[-1]
+    from_any = ceilings(policy, traffic, data.draw(states(policy)), end_s=3.0)
+    near_bps = policy.total_bps * 0.021
+    for decision in from_any[TICKS_TO_RAISE:]:
+        for level in Level:
+            promised_bps = min(policy.bands[level].guarantee_bps, settled.rates_bps[level])
+            assert decision.rates_bps[level] >= promised_bps - near_bps
+    for decision in from_any:
+        if decision.at_s > 2 * HOLD_S + 0.2:
+            for level in Level:
+                assert abs(decision.ceilings_bps[level] - settled.ceilings_bps[level]) <= near_bps
+
+
+@st.composite
+def around_a_threshold(draw: st.DrawFn, policy: LoopPolicy) -> Traffic:
+    """Demand that goes one percent of the total to both sides of something that a decision turns on."""
+    total = policy.total_bps
+    mover = draw(st.sampled_from(Level))
+    bands = policy.bands
+    others = {
+        level: draw(
+            st.just(0)
+            | st.just(None)
+            | st.integers(total // 100, max(total // 100, bands[level].guarantee_bps))
+        )
+        for level in Level
+        if level is not mover
+    }
+    beside = sum(rate or 0 for rate in others.values())
+    middles = [round(total * one) - beside for one in (0.85, 0.90, 0.95, 1.0)]
+    middles += [bands[mover].guarantee_bps, bands[mover].guarantee_bps * 98 // 100, bands[mover].ceiling_bps]
+    middle = draw(st.sampled_from([one for one in middles if one > total // 20] or [total // 2]))
+    every = draw(st.sampled_from([0.04, 0.1, 0.22, 0.5, 1.0]))
+    swing = Demand(kind=Kind.UDP, rate_bps=total // 50, every_s=every, on_s=every / 2)
+    demands: dict[str, tuple[Demand, ...]] = {}
+    demands[mover.name] = (Demand(kind=Kind.UDP, rate_bps=middle - total // 100), swing)
+    for level, rate in others.items():
+        if rate != 0:
+            kind = Kind.GREEDY if rate is None else Kind.UDP
+            demands[level.name] = (Demand(kind=kind, rate_bps=rate),)
+    return Traffic(members=tuple(Member(name=level.name, level=level) for level in Level), demands=demands)
+
+
+@some.examples(50)
+@given(some.lending() | some.policing(), st.data())
+def test_no_oscillation(policy: LoopPolicy, data: st.DataObject) -> None:
+    """Demand that moves one percent around a threshold gives at most two changes in any second, once it has begun."""
+    made = ceilings(policy, data.draw(around_a_threshold(policy)), None, end_s=5.0)
+    moments = [decision.at_s for decision in made if decision.changed and decision.at_s > 1.0]
+    assert all(later - first > 1.0 for first, later in zip(moments, moments[2:], strict=False))
+    turns = [later.at_s for earlier, later in pairwise(made) if earlier.contention is not later.contention]
+    assert all(later - first >= HOLD_S for first, later in zip(turns, turns[2:], strict=False))
