@@ -6,7 +6,7 @@ bytes), but no agent: ceilings stay where the policy puts them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from netqos.model.desired import Band
 from netqos.model.levels import Direction, Level, PerLevel
@@ -31,7 +31,7 @@ def install_static(
     direction: Direction = Direction.TX,
 ) -> None:
     """Build HTB for one direction, and its nft table, in the node's namespace."""
-    device = _device(rig, direction)
+    device = direct_device(rig, direction)
     is_out = direction is Direction.TX
     default = f"{_UNKNOWN:x}" if is_out else f"{_LOCAL:x}"
     lines = [
@@ -52,12 +52,12 @@ def install_static(
     for number, (_, level) in enumerate(levels.items()):
         lines += _leaf(level, _FIRST_POD + number, bands[level], rate=_leaf_rate(level, bands[level]))
     _batch(rig, device, lines)
-    rig.node.run(["nft", "-f", "-"], text=_ruleset(rig, levels, direction))
+    classify(rig, {name: static_class(number) for number, name in enumerate(levels)}, direction=direction)
 
 
 def install_plain(rig: Rig, *, total_bps: int, direction: Direction = Direction.TX) -> None:
     """The same bottleneck with one first-in-first-out queue for everybody: a node without network QoS."""
-    device = _device(rig, direction)
+    device = direct_device(rig, direction)
     lines = [
         f"qdisc add dev {device} root handle 1: htb default 1",
         _class("1:", 1, total_bps, total_bps, burst=_inner_burst(total_bps)),
@@ -66,16 +66,7 @@ def install_plain(rig: Rig, *, total_bps: int, direction: Direction = Direction.
     _batch(rig, device, lines)
 
 
-def uninstall(rig: Rig) -> None:
-    """Take either of them away again."""
-    rig.node.run(["tc", "qdisc", "del", "dev", rig.uplink, "root"], check=False)
-    rig.node.run(["nft", "delete", "table", "inet", "static"], check=False)
-    for pod in rig.pods.values():
-        rig.node.run(["tc", "qdisc", "del", "dev", pod.link, "clsact"], check=False)
-    rig.node.run(["ip", "link", "del", _IFB], check=False)
-
-
-def _device(rig: Rig, direction: Direction) -> str:
+def direct_device(rig: Rig, direction: Direction) -> str:
     """The device whose root holds a direction: the uplink, or an IFB to which every pod's device is redirected."""
     if direction is Direction.TX:
         return rig.uplink
@@ -88,13 +79,17 @@ def _device(rig: Rig, direction: Direction) -> str:
             f"qdisc add dev {pod.link} clsact",
             f"filter add dev {pod.link} egress protocol all prio 1 {redirect}",
         ]
-    rig.node.run(["tc", "-batch", "-"], text="\n".join(lines) + "\n")
+    batch(rig, lines)
     return _IFB
 
 
-def _batch(rig: Rig, device: str, lines: list[str]) -> None:
-    text = "\n".join(line.replace(_HERE, device) for line in lines)
-    rig.node.run(["tc", "-batch", "-"], text=text + "\n")
+def batch(rig: Rig, lines: Sequence[str]) -> None:
+    """Run lines of tc on the node, all in one process."""
+    rig.node.run(["tc", "-batch", "-"], text="\n".join(lines) + "\n")
+
+
+def _batch(rig: Rig, device: str, lines: Sequence[str]) -> None:
+    batch(rig, [line.replace(_HERE, device) for line in lines])
 
 
 def static_class(number: int) -> str:
@@ -114,14 +109,18 @@ def _leaf_rate(level: Level, band: Band) -> int:
 
 def _leaf(level: Level, minor: int, band: Band, *, rate: int, quantum: int = 15_000) -> list[str]:
     burst = 16_384 if level is Level.L0 else 2 * _MTU
-    share = max(band.guarantee_bps, 1_000_000)
-    least = 2 * _GSO if share >= 50_000_000 else 16_384
-    limit = max(share // 50 // 8, least)
     words = _class(f"1:{_CLASS[level]:x}", minor, rate, band.ceiling_bps, burst=burst)
     return [
         f"{words} prio {level.value} quantum {quantum}",
-        f"qdisc add dev {_HERE} parent 1:{minor:x} handle {minor:x}: bfifo limit {limit}",
+        f"qdisc add dev {_HERE} parent 1:{minor:x} handle {minor:x}: bfifo limit {queue_bytes(band)}",
     ]
+
+
+def queue_bytes(band: Band) -> int:
+    """20 ms of a level's guarantee, at least two GSO packets where that is 50 Mbit/s or more."""
+    share = max(band.guarantee_bps, 1_000_000)
+    least = 2 * _GSO if share >= 50_000_000 else 16_384
+    return max(share // 50 // 8, least)
 
 
 def _class(parent: str, minor: int, rate: int, ceiling: int, *, burst: int) -> str:
@@ -132,17 +131,24 @@ def _class(parent: str, minor: int, rate: int, ceiling: int, *, burst: int) -> s
     )
 
 
-def _ruleset(rig: Rig, levels: Mapping[str, Level], direction: Direction) -> str:
+def classify(rig: Rig, classes: Mapping[str, str], *, direction: Direction) -> None:
+    """Give every pod's packets that leave by the uplink, or go to a pod, the class of that pod."""
+    rig.node.run(["nft", "-f", "-"], text=_ruleset(rig, classes, direction))
+
+
+def _ruleset(rig: Rig, classes: Mapping[str, str], direction: Direction) -> str:
     def elements(family: int) -> str:
-        pods = [rig.pod(name) for name in levels]
-        addresses = [pod.address if family == 4 else pod.address6 for pod in pods]
-        return ", ".join(f"{address} : {static_class(number)}" for number, address in enumerate(addresses))
+        addresses = [
+            (pod.address if family == 4 else pod.address6, leaf)
+            for pod, leaf in ((rig.pod(name), leaf) for name, leaf in classes.items())
+        ]
+        return ", ".join(f"{address} : {leaf}" for address, leaf in addresses)
 
     is_out = direction is Direction.TX
     side, others = ("saddr", "!=") if is_out else ("daddr", "==")
     host = f"fib saddr type local meta priority set 1:{_HOST:x}" if is_out else ""
     return f"""
-table inet static {{
+table inet static_{direction.value} {{
     map pods4 {{ type ipv4_addr : classid; elements = {{ {elements(4)} }}; }}
     map pods6 {{ type ipv6_addr : classid; elements = {{ {elements(6)} }}; }}
     chain post {{

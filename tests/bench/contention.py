@@ -12,14 +12,13 @@ from netqos.testing.analysis import Series, settled_after_s, summarize
 from netqos.testing.meter import Meter, Source
 from netqos.testing.netns import Rig
 from netqos.testing.traffic import TcpFlow, Traffic, arriving
+from tests.bench.moments import STEP_S, arrived_s
 from tests.bench.shapers import SHAPERS, Case, M
 
 PODS = {"web": Level.L0, "api": Level.L1, "batch": Level.L2}
 _BEFORE_S, _SETTLE_S, _MEASURE_S = 1.0, 1.0, 4.0
 _ONSET_S, _PAUSE_S = 2.0, 0.7
-_FINE_S, _STEP_S = 0.02, 0.05
-_DATA_BYTES = 10_000
-"""More than a connection's first handshake: data has begun to arrive."""
+_FINE_S = 0.02
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,13 +126,6 @@ def _onset(joining: TcpFlow, meter: Meter, shares: Mapping[str, float]) -> float
     time.sleep(_ONSET_S + 0.2)
     series = meter.stop()
     joining.stop()
-    start_s = arrival_s(series, "web")
-    settled = settled_after_s(series, shares, start_s=start_s, end_s=start_s + _ONSET_S, step_s=_STEP_S)
+    start_s = arrived_s(series, "web", series.at_s[0], series.at_s[-1])
+    settled = settled_after_s(series, shares, start_s=start_s, end_s=start_s + _ONSET_S, step_s=STEP_S)
     return float("inf") if settled is None else settled
-
-
-def arrival_s(series: Series, name: str) -> float:
-    """The last reading before a source's data began to arrive; the first reading when there was none."""
-    counts = series.counts[name]
-    later = next((place for place, count in enumerate(counts) if count - counts[0] > _DATA_BYTES), 1)
-    return series.at_s[max(0, later - 1)]

@@ -11,8 +11,8 @@ from netqos.testing.analysis import Series, median
 from netqos.testing.meter import TCP, Meter, udp_framing
 from netqos.testing.netns import Rig
 from netqos.testing.traffic import UDP_PAYLOAD, Datagrams, Flow, Traffic, arriving
-from tests.bench.contention import arrival_s
 from tests.bench.figures import Figure, Target, at_least, at_most, number
+from tests.bench.moments import arrived_s
 from tests.bench.options import Options, say
 from tests.bench.shapers import Case, M, running_daemon
 
@@ -77,7 +77,7 @@ def _measure(direction: Direction, kind: str, limit_bps: int) -> _Found:
 
 
 def _shares(series: Series, limit_bps: int) -> _Found:
-    start_s = arrival_s(series, _POD)
+    start_s = arrived_s(series, _POD, series.at_s[0], series.at_s[-1])
     first = series.rate_bps(_POD, start_s, start_s + _FIRST_S)
     later = _between_arrivals_bps(series.between(start_s + _FIRST_S, start_s + _FIRST_S + _LATER_S))
     return _Found(first=100 * first / limit_bps, later=100 * later / limit_bps)

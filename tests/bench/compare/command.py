@@ -1,0 +1,190 @@
+"""`./dev bench compare` and `./dev bench diff`: run enforcers in turns, write what came of it, compare two files."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import sys
+import time
+import traceback
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import netqos
+from netqos.cli.demo.stage import require_tools
+from netqos.errors import NetqosError, Rejected
+from netqos.testing.netns import reexec_in_user_namespace
+from tests.bench.compare import ours, stepper
+from tests.bench.compare.byhand import NaiveTree, Nothing, PodLimits, StaticTree
+from tests.bench.compare.chart import draw
+from tests.bench.compare.judge import compare
+from tests.bench.compare.measures import evaluate
+from tests.bench.compare.page import changes, markdown, table
+from tests.bench.compare.results import Contestant, Result, picture_of, policy_json, read, write
+from tests.bench.compare.session import Times, record
+from tests.bench.compare.surface import Enforcer, Policy, load, usual_policy
+from tests.bench.options import congestions, say
+
+BUILT_IN: Mapping[str, type[Enforcer]] = {
+    one.name: one for one in (Nothing, StaticTree, NaiveTree, PodLimits, stepper.Adapter, ours.Adapter)
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """What to run: enforcers by name, how often, how long, with which congestion control."""
+
+    enforcers: Mapping[str, type[Enforcer]]
+    runs: int = 5
+    times: Times = field(default_factory=Times)
+    policy: Policy = field(default_factory=usual_policy)
+    congestion: str = "cubic"
+
+    @property
+    def about(self) -> dict[str, object]:
+        """For the file: the machine and the lengths."""
+        return {
+            "netqos": netqos.__version__,
+            "kernel": platform.release(),
+            "python": platform.python_version(),
+            "cpus": os.cpu_count(),
+            "congestion": self.congestion,
+            "greedy_s": round(self.times.greedy_s, 2),
+        }
+
+
+def run(job: Job) -> tuple[Result, list[str]]:
+    """All runs, the enforcers in turns so that a drift of the machine hits them alike; and the runs that failed."""
+    found = {name: Contestant(name=name, how=made.how) for name, made in job.enforcers.items()}
+    failed: list[str] = []
+    for number in range(1, job.runs + 1):
+        for name, made in job.enforcers.items():
+            start_s = time.monotonic()
+            try:
+                recording = record(made(), job.policy, job.times, congestion=job.congestion)
+                one = found[name]
+                found[name] = replace(
+                    one,
+                    runs=(*one.runs, evaluate(recording, job.policy)),
+                    picture=one.picture or picture_of(recording),
+                )
+            except Exception:  # noqa: BLE001 - one enforcer that fails does not hide the others
+                traceback.print_exc()
+                failed.append(f"run {number} of {name}")
+            say(f"compare: run {number} of {job.runs}, {name}: {time.monotonic() - start_s:.0f} s")
+    result = Result(
+        policy=policy_json(job.policy),
+        contestants=tuple(found.values()),
+        about={"runs": job.runs, **job.about},
+    )
+    return result, failed
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run the comparison; 1 where a run failed, 2 for a wrong command line."""
+    arguments = _parser().parse_args(argv)
+    try:
+        job = _job(arguments)
+        require_tools()
+        reexec_in_user_namespace()
+    except NetqosError as problem:
+        print(f"bench: {problem}", file=sys.stderr)
+        return 2 if isinstance(problem, Rejected) else 1
+    result, failed = run(job)
+    print(table(result))
+    if arguments.json is not None:
+        write(result, arguments.json)
+    if arguments.svg is not None:
+        arguments.svg.write_text(draw(result), encoding="utf-8")
+    if arguments.markdown is not None:
+        arguments.markdown.write_text(markdown(result, "./dev bench compare"), encoding="utf-8")
+    if failed:
+        print(f"bench: failed: {', '.join(failed)}", file=sys.stderr)
+    return 1 if failed else 0
+
+
+def diff(argv: Sequence[str]) -> int:
+    """Compare two result files; 2 where one is none."""
+    parser = argparse.ArgumentParser(prog="./dev bench diff", description="What moved between two results.")
+    parser.add_argument("before", type=Path)
+    parser.add_argument("after", type=Path)
+    parser.add_argument("--all", action="store_true", help="show every row, not only what moved")
+    arguments = parser.parse_args(argv)
+    try:
+        found = list(compare(read(arguments.before), read(arguments.after)))
+    except Rejected as problem:
+        print(f"bench: {problem}", file=sys.stderr)
+        return 2
+    print(changes(found, everything=arguments.all))
+    return 0
+
+
+def _job(arguments: argparse.Namespace) -> Job:
+    added = [load(path) for path in arguments.adapter]
+    known = dict(BUILT_IN)
+    for one in added:
+        if one.name in known:
+            raise Rejected(
+                f"the name {one.name!r} is taken", subject="adapter", hint=f"taken: {', '.join(known)}"
+            )
+        known[one.name] = one
+    names = arguments.enforcer or list(known)
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise Rejected(
+            f"unknown: {', '.join(unknown)}", subject="enforcer", hint=f"known: {', '.join(known)}"
+        )
+    chosen = [*names, *(one.name for one in added if one.name not in names)]
+    return Job(
+        enforcers={name: known[name] for name in chosen},
+        runs=arguments.runs,
+        times=Times().scaled(arguments.scale),
+        congestion=arguments.congestion,
+    )
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="./dev bench compare",
+        description="Enforcers side by side: the same traffic on the same rig, in turns. Under ten minutes.",
+    )
+    parser.add_argument(
+        "--enforcer",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help=f"only this one; of {', '.join(BUILT_IN)}",
+    )
+    parser.add_argument(
+        "--adapter", action="append", default=[], type=Path, metavar="FILE", help="one more, of a Python file"
+    )
+    parser.add_argument("--runs", type=_count, default=5, metavar="N", help="runs of each (default: 5)")
+    parser.add_argument(
+        "--scale", type=_scale, default=1.0, metavar="X", help="make every part so much longer (default: 1)"
+    )
+    parser.add_argument("--congestion", choices=congestions(), default="cubic", help="of the greedy flows")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures, run by run")
+    parser.add_argument("--svg", type=Path, metavar="FILE", help="write the chart")
+    parser.add_argument(
+        "--markdown", type=Path, metavar="FILE", help="write the table for a page of the docs"
+    )
+    return parser
+
+
+def _count(text: str) -> int:
+    number = int(text) if text.isdecimal() else 0
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number from 1 on")
+    return number
+
+
+def _scale(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0.05 <= value <= 100:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number from 0.05 to 100")
+    return value

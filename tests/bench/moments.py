@@ -1,0 +1,67 @@
+"""When something began and ended in a series: data arrives, data stops, a rate is held. Pure; moments in seconds."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+
+from netqos.testing.analysis import Series
+
+BIN_S, STEP_S = 0.1, 0.05
+_BAND = 0.1
+_DATA_BYTES = 10_000
+"""More than a connection's first handshake: data has begun to arrive."""
+
+
+def arrived_s(series: Series, name: str, start_s: float, end_s: float) -> float:
+    """The last reading before a source's data began to arrive within a time; its begin when there was none."""
+    base = _counted(series, name, start_s)
+    for place, at_s in enumerate(series.at_s):
+        if start_s < at_s <= end_s and series.counts[name][place] - base > _DATA_BYTES:
+            return max(start_s, series.at_s[place - 1])
+    return start_s
+
+
+def departed_s(series: Series, name: str, start_s: float, end_s: float) -> float:
+    """The last reading before the last of a source's data arrived within a time; its begin when none came."""
+    last = _counted(series, name, end_s)
+    for place, at_s in enumerate(series.at_s):
+        if at_s > start_s and last - series.counts[name][place] <= _DATA_BYTES:
+            return max(start_s, series.at_s[place - 1])
+    return end_s
+
+
+def _counted(series: Series, name: str, at_s: float) -> float:
+    """What was read last at a moment: what comes right after it does not count, as it would in between."""
+    return series.counts[name][max(0, bisect_right(series.at_s, at_s) - 1)]
+
+
+def held_after_s(
+    series: Series, names: Sequence[str], *, least_bps: float, start_s: float, end_s: float
+) -> float | None:
+    """Seconds until the sum of some sources stays at a rate or above it to the end; None: never."""
+    total = series.summed("sum", names)
+    rates = total.bins("sum", start_s, end_s, width_s=BIN_S, step_s=STEP_S)
+    bad = [place for place, rate in enumerate(rates) if rate < least_bps]
+    first_good = bad[-1] + 1 if bad else 0
+    return None if first_good >= len(rates) else first_good * STEP_S
+
+
+def steady_after_s(
+    series: Series, rates_bps: Mapping[str, float], *, start_s: float, end_s: float, for_s: float
+) -> float | None:
+    """Seconds until every source first stays within 10 percent of a rate for a while; None: never.
+
+    Looked at longer than an onset, so that one stall of the machine much later says nothing.
+    """
+    rates = {name: series.bins(name, start_s, end_s, width_s=BIN_S, step_s=STEP_S) for name in rates_bps}
+    needed = max(1, round((for_s - BIN_S) / STEP_S) + 1)
+    in_a_row = 0
+    for place, bins in enumerate(zip(*rates.values(), strict=True)):
+        is_good = all(
+            abs(one - rate) <= _BAND * rate for one, rate in zip(bins, rates_bps.values(), strict=True)
+        )
+        in_a_row = in_a_row + 1 if is_good else 0
+        if in_a_row == needed:
+            return (place + 1 - needed) * STEP_S
+    return None
