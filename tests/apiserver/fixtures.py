@@ -28,10 +28,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if isinstance(item, pytest.Function) and not FIXTURES.isdisjoint(item.fixturenames):
             item.add_marker(pytest.mark.xdist_group("apiserver"))
-            item.add_marker(pytest.mark.timeout(_own_timeout(item), func_only=True), append=False)
+            item.add_marker(pytest.mark.timeout(own_timeout(item), func_only=True), append=False)
 
 
-def _own_timeout(item: pytest.Item) -> float:
+def own_timeout(item: pytest.Item) -> float:
     """The seconds that a test asks for by its marker, 60 where it has none."""
     marker = item.get_closest_marker("timeout")
     seconds: float = 60 if marker is None else (*marker.args, marker.kwargs.get("timeout"))[0]

@@ -35,15 +35,15 @@ def pods_path(namespace: str, name: str = "") -> str:
 class Kube:
     """One test's part of a cluster. `namespace` and `node` are names of its own, and exist."""
 
-    def __init__(self, api: Api, name: str) -> None:
-        """`name` is told in the names of what is made."""
+    def __init__(self, api: Api, name: str, *, node: str = "") -> None:
+        """`name` is told in the names of what is made. `node` is one that is there; empty: one is made."""
         self.api = api
         slug = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:32].strip("-")
         unique = f"{next(_numbers)}-{slug}"
         self._made: list[str] = []
         self._namespaces: list[str] = []
         self.namespace = self.create_namespace(f"ns-{unique}")
-        self.node = self.create_node(f"node-{unique}")["metadata"]["name"]
+        self.node = node or self.create_node(f"node-{unique}")["metadata"]["name"]
 
     def close(self) -> None:
         """Remove what was made. Namespaces stay, for there is nobody who would finalize them; they are emptied."""

@@ -173,8 +173,7 @@ class _Pair:
         ]
 
     def _server_command(self, program: Path, folder: Path, flags: Sequence[str]) -> list[str]:
-        return [
-            str(program),
+        defaults = [
             f"--etcd-servers={self.access.etcd_url}",
             f"--secure-port={self.access.url.rpartition(':')[2]}",
             "--bind-address=127.0.0.1",
@@ -190,8 +189,9 @@ class _Pair:
             "--disable-admission-plugins=ServiceAccount",
             "--allow-privileged",
             "--shutdown-watch-termination-grace-period=1s",
-            *flags,
         ]
+        given = {one.partition("=")[0] for one in flags}
+        return [str(program), *(one for one in defaults if one.partition("=")[0] not in given), *flags]
 
     def _wait_ready(self) -> None:
         end_s = time.monotonic() + START_TIMEOUT_S

@@ -48,7 +48,7 @@ def find_programs(env: Mapping[str, str] = os.environ) -> Programs:
             _existing(folder / "kube-apiserver", "KUBEBUILDER_ASSETS"),
             _existing(folder / "etcd", "KUBEBUILDER_ASSETS"),
         )
-    return OneProgram(built(SOURCES, linker_flags=_linker_flags(), env=env))
+    return OneProgram(built(SOURCES, linker_flags=linker_flags(SOURCES), env=env))
 
 
 def _existing(path: Path, variable: str) -> Path:
@@ -57,9 +57,9 @@ def _existing(path: Path, variable: str) -> Path:
     return path
 
 
-def _linker_flags() -> str:
-    """Strip symbols, and set the version that the server tells: without it, it says v0.0.0."""
-    version = KUBERNETES_VERSION.search((SOURCES / "go.mod").read_text(encoding="utf-8"))
+def linker_flags(sources: Path) -> str:
+    """Strip symbols, and set the version that a program of Kubernetes tells: without it, it says v0.0.0."""
+    version = KUBERNETES_VERSION.search((sources / "go.mod").read_text(encoding="utf-8"))
     assert version is not None
     told = {"gitVersion": version[1], "gitCommit": "tests", "gitTreeState": "clean"}
     return "-s -w " + " ".join(f"-X {VERSION_PACKAGE}.{name}={value}" for name, value in told.items())

@@ -89,7 +89,12 @@ def sweep_cgroups() -> None:
 
 
 def remove_cgroup(folder: Path) -> None:
-    """Kill the processes of a cgroup and remove it; no error when it is gone already."""
+    """Kill the processes of a cgroup and those below it, and remove all of them; no error when it is gone already."""
+    for place, _, _ in os.walk(folder, topdown=False):
+        _remove_one(Path(place))
+
+
+def _remove_one(folder: Path) -> None:
     for _ in range(200):  # killed processes leave it when they are reaped: 2 s at most
         try:
             pids = (folder / "cgroup.procs").read_text(encoding="ascii").split()

@@ -21,7 +21,7 @@ from typing import Self
 
 from netqos.testing.analysis import Series
 from netqos.testing.counters import CounterReader
-from netqos.testing.namespaces import Namespace
+from netqos.testing.namespaces import Foothold
 from netqos.testing.processes import Call
 
 ETHERNET_HEADER = 14
@@ -68,13 +68,15 @@ TCP = tcp_framing()
 class Source:
     """What one meter counts: packets from an address that came in at a namespace (None: the meter's own).
 
-    `is_target`: packets to the address instead.
+    `is_target`: packets to the address instead. `port`: those to this TCP port, from whatever address (empty then),
+    which is all that is left to tell senders apart by behind a masquerade.
     """
 
-    address: str
+    address: str = ""
     framing: Framing = TCP
-    at: Namespace | None = None
+    at: Foothold | None = None
     is_target: bool = False
+    port: int | None = None
 
 
 class Meter:
@@ -84,7 +86,7 @@ class Meter:
     """
 
     def __init__(
-        self, namespace: Namespace, sources: Mapping[str, Source], *, interval_s: float = 0.05
+        self, namespace: Foothold, sources: Mapping[str, Source], *, interval_s: float = 0.05
     ) -> None:
         """Count in this namespace; the sources' names become those of the series."""
         self._namespace = namespace
@@ -140,9 +142,9 @@ class Meter:
                     namespace.run(["nft", "delete", "table", "inet", _TABLE], check=False)
         return self.series()
 
-    def _metered(self) -> list[tuple[Namespace, dict[int, Source]]]:
+    def _metered(self) -> list[tuple[Foothold, dict[int, Source]]]:
         """The namespaces that are counted in, and the sources of each by their places among all."""
-        found: dict[str, tuple[Namespace, dict[int, Source]]] = {}
+        found: dict[str, tuple[Foothold, dict[int, Source]]] = {}
         for place, source in enumerate(self._sources.values()):
             namespace = source.at or self._namespace
             found.setdefault(namespace.name, (namespace, {}))[1][place] = source
@@ -189,7 +191,8 @@ def _ruleset(sources: Mapping[int, Source]) -> str:
         elements = [
             f'{source.address} : "c{place}"'
             for place, source in sources.items()
-            if (":" in source.address, source.is_target) == (family == "ip6", side == "daddr")
+            if source.port is None
+            and (":" in source.address, source.is_target) == (family == "ip6", side == "daddr")
         ]
         if elements:
             name = f"{family}_{side}"
@@ -197,6 +200,11 @@ def _ruleset(sources: Mapping[int, Source]) -> str:
                 f"    map {name} {{ type {kind} : counter; elements = {{ {', '.join(elements)} }}; }}"
             )
             rules.append(f"        counter name {family} {side} map @{name}")
+    rules += [
+        f'        tcp dport {source.port} counter name "c{place}"'
+        for place, source in sources.items()
+        if source.port is not None
+    ]
     lines += [
         "    chain count {",
         "        type filter hook prerouting priority -350; policy accept;",

@@ -49,29 +49,27 @@ exec "$@"
 """
 
 
-class Namespace:
-    """One network namespace and the processes in it.
+class Foothold:
+    """A network namespace at a path, whoever made it, and the processes started in it from here.
 
     `address` and `address6` are what others reach it by, empty where it has none. `link` is the node's end of a
     pod's veth pair, empty for others.
     """
 
-    def __init__(self, role: str, *, address: str = "", address6: str = "", link: str = "") -> None:
-        """Make it, with its loopback up. `role` is a word for people: `wire`, `node`, `pod-web`."""
-        self.name = own_name(role)
+    def __init__(self, path: Path, *, address: str = "", address6: str = "", link: str = "") -> None:
+        """Nothing is started yet; `path` need not be in /run/netns."""
+        self.path = path
         self.address = address
         self.address6 = address6
         self.link = link
         self._started: list[subprocess.Popen[bytes]] = []
         self._calls: list[Call[Any]] = []
         self._aside: Path | None = None
-        run_tool(["ip", "netns", "add", self.name])
-        run_tool(["ip", "-n", self.name, "link", "set", "lo", "up"])
 
     @property
-    def path(self) -> Path:
-        """The file that names it."""
-        return _FOLDER / self.name
+    def name(self) -> str:
+        """The last part of its path; `ip -n` knows those in /run/netns by it."""
+        return self.path.name
 
     def command(self, argv: Sequence[str], *, own_sysfs: bool = False) -> list[str]:
         """The command line that runs `argv` inside; the process keeps its pid through all of it."""
@@ -146,16 +144,31 @@ class Namespace:
         """All processes inside, whoever started them."""
         return _pids_inside(self.path)
 
-    def remove(self) -> None:
-        """Kill what runs inside and remove the namespace, its devices with it; no error when it is gone already."""
+    def leave(self) -> None:
+        """Kill what was started here, which may not have entered yet."""
         for call in self._calls:
             call.kill()
         for process in self._started:
-            process.kill()  # it may not have entered yet
+            process.kill()
             process.wait(timeout=5)
-        _remove(self.path)
         if self._aside:
             self._aside.rmdir()
+            self._aside = None
+
+
+class Namespace(Foothold):
+    """One that is made here, with a name of its own in /run/netns."""
+
+    def __init__(self, role: str, *, address: str = "", address6: str = "", link: str = "") -> None:
+        """Make it, with its loopback up. `role` is a word for people: `wire`, `node`, `pod-web`."""
+        super().__init__(_FOLDER / own_name(role), address=address, address6=address6, link=link)
+        run_tool(["ip", "netns", "add", self.name])
+        run_tool(["ip", "-n", self.name, "link", "set", "lo", "up"])
+
+    def remove(self) -> None:
+        """Kill what runs inside and remove the namespace, its devices with it; no error when it is gone already."""
+        self.leave()
+        _remove(self.path)
 
 
 def make_folder(role: str) -> Path:

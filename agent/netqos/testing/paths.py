@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 
 from netqos.testing import networks
 from netqos.testing.hostpod import HostPod
-from netqos.testing.namespaces import Namespace
+from netqos.testing.namespaces import Foothold
 from netqos.testing.nat import node_port
 from netqos.testing.netns import Rig
 from netqos.testing.networks import NODE, OUTSIDE, REMOTE_POD, first_addresses, second_addresses
 
-Place = Namespace | HostPod
+Place = Foothold | HostPod
 
 _PORT = 7_000
 
@@ -120,7 +120,7 @@ def _to_wire(rig: Rig, place: Place, source: str, family: int) -> Path:
     )
 
 
-def _over_tunnel(rig: Rig, place: Place, remote: Namespace, number: int) -> Iterator[Path]:
+def _over_tunnel(rig: Rig, place: Place, remote: Foothold, number: int) -> Iterator[Path]:
     for family in rig.network.families:
         target = networks.REMOTE_PODS.host(REMOTE_POD, family)
         yield Path(

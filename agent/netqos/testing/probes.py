@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from netqos.testing.analysis import percentile
-from netqos.testing.namespaces import Namespace
+from netqos.testing.namespaces import Foothold
 from netqos.testing.processes import Call
 
 _ECHO_REQUEST, _ECHO_REPLY = 8, 0
@@ -56,13 +56,13 @@ class Delays:
         return percentile([*self.seconds, *[math.inf] * self.lost], percent)
 
 
-def start_echo(namespace: Namespace, address: str, *, count: int, interval_s: float = 0.01) -> Call[Delays]:
+def start_echo(namespace: Foothold, address: str, *, count: int, interval_s: float = 0.01) -> Call[Delays]:
     """Send `count` echo requests (IPv4), one each interval, from now on; the result waits a second for the last."""
     return namespace.fork(_echo, address, count, interval_s)
 
 
 def start_connects(
-    namespace: Namespace,
+    namespace: Foothold,
     address: str,
     port: int,
     *,
@@ -74,7 +74,7 @@ def start_connects(
     return namespace.fork(_connects, (address, port), count, interval_s, timeout_s)
 
 
-def listen(namespace: Namespace, port: int) -> Call[None]:
+def listen(namespace: Foothold, port: int) -> Call[None]:
     """Accept and close connections on a port until killed with the namespace; it listens when this returns."""
     with namespace.entered():
         server = socket.create_server((namespace.address, port), backlog=128)

@@ -18,10 +18,11 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Protocol, Self
 
 from netqos.errors import NetqosError
-from netqos.testing.netns import Rig
+from netqos.testing.namespaces import Foothold
+from netqos.testing.processes import tool_environment
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
@@ -29,24 +30,39 @@ _CHUNK = 1 << 16
 _START_S = 10.0
 
 
+class Site(Protocol):
+    """What has a node: a rig, or a machine of another kind."""
+
+    @property
+    def node(self) -> Foothold:
+        """Where the server is to be reached."""
+
+    @property
+    def folder(self) -> Path:
+        """For the relay's socket."""
+
+
 class Relay:
     """The server's own address and port, inside the node's namespace too. Use it as a context."""
 
-    def __init__(self, rig: Rig, port: int) -> None:
+    def __init__(self, site: Site, port: int) -> None:
         """`port` is the server's, on 127.0.0.1."""
-        self._rig = rig
+        self._site = site
         self._tcp = f"127.0.0.1:{port}"
-        self._socket = rig.folder / f"relay-{port}.sock"
+        self._socket = site.folder / f"relay-{port}.sock"
         self._processes: list[subprocess.Popen[bytes]] = []
 
     def __enter__(self) -> Self:
         """Start both processes; connections work when this returns."""
         command = [sys.executable, "-m", "netqos.testing.relay"]
-        self._processes.append(subprocess.Popen([*command, str(self._socket), self._tcp]))
+        tied = ["setpriv", "--pdeathsig", "KILL", *command]  # no later sweep would find it
+        self._processes.append(
+            subprocess.Popen([*tied, str(self._socket), self._tcp], env=tool_environment())
+        )
         self._wait(self._socket.exists)
-        self._rig.node.run(["ip", "link", "set", "lo", "up"])
+        self._site.node.run(["ip", "link", "set", "lo", "up"])
         ready = self._socket.with_suffix(".ready")
-        self._processes.append(self._rig.node.popen([*command, self._tcp, str(self._socket), str(ready)]))
+        self._processes.append(self._site.node.popen([*command, self._tcp, str(self._socket), str(ready)]))
         self._wait(ready.exists)
         return self
 

@@ -18,6 +18,7 @@ from typing import Protocol
 
 from netqos.model.levels import Direction
 from netqos.testing.meter import TCP, Framing, Source
+from netqos.testing.namespaces import Foothold
 from netqos.testing.netns import Rig
 from netqos.testing.paths import Place, entered
 from netqos.testing.processes import Call, CommandFailed
@@ -29,6 +30,17 @@ _LATE_S = 0.002
 _LISTENING = "0A"
 _FIRST_PORT = 5201
 _FOR_EVER_S = 86400
+
+
+class Site(Protocol):
+    """What traffic is made on: pods by name, and the outside."""
+
+    @property
+    def wire(self) -> Foothold:
+        """The outside."""
+
+    def place(self, name: str) -> Place:
+        """Where a pod's processes run."""
 
 
 class Flow(Protocol):
@@ -57,6 +69,7 @@ class TcpFlow:
         streams: int = 1,
     ) -> None:
         """Start the server, so that `start` needs a moment only. `congestion` is the kernel's name, e.g. cubic."""
+        self.port = port
         self._source = source
         self._server = sink.popen(["iperf3", "--server", "--one-off", "--port", str(port)])
         self._command = [
@@ -132,7 +145,7 @@ def arriving(rig: Rig, pod: str, direction: Direction, *, framing: Framing = TCP
 class Traffic:
     """Makes the flows of one rig, each with a port of its own; `stop` ends all of them."""
 
-    def __init__(self, rig: Rig) -> None:
+    def __init__(self, rig: Site) -> None:
         """Nothing runs yet."""
         self._rig = rig
         self._ports = itertools.count(_FIRST_PORT)
