@@ -13,6 +13,7 @@ from typing import Annotated, Generic, Protocol, TypeVar
 from pydantic import AfterValidator, BeforeValidator, TypeAdapter, ValidationError
 
 from netqos.backend import StateStore
+from netqos.engine.pathlimits import PathLimit
 from netqos.model.composed import EMPTY_LAST_GOOD, LastGood
 from netqos.model.inputs import Override
 from netqos.model.texts import shown
@@ -70,6 +71,9 @@ class AgentMemory:
         )
         self.configuration: Remembered[Documents] = Remembered(
             store, "configuration", TypeAdapter(Documents), ()
+        )
+        self.path_limits: Remembered[tuple[PathLimit, ...]] = Remembered(
+            store, "path-limits", TypeAdapter(tuple[PathLimit, ...]), ()
         )
         self.overrides: Remembered[tuple[Override, ...]] = Remembered(
             store,

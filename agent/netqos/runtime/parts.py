@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from netqos.backend import Backend, FastPath
+from netqos.engine.pathlimits import recalled
 from netqos.engine.steer import LoopPolicy
 from netqos.engine.totals import ANNOTATION
 from netqos.engine.why import Ground
@@ -23,13 +24,17 @@ from netqos.observe.recorder import Recorder
 from netqos.runtime.backends import build_backends, make_context
 from netqos.runtime.fastloop import FastLoop
 from netqos.runtime.fleet import Fleet
+from netqos.runtime.losscounter import loss_counter
 from netqos.runtime.overrides import OverrideBook
+from netqos.runtime.pathwatch import PathWatch
 from netqos.runtime.published import NAME as FILES
 from netqos.runtime.published import PublishedFiles
 from netqos.runtime.reconciler import PassReport, Reconciler, World, loop_policies
 from netqos.runtime.runner import BackendRunner
 from netqos.runtime.store import Cell, Wake
 from netqos.settings.values import Settings, Toggle
+
+OnTick = Callable[[tuple[Ground, ...]], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +44,7 @@ class Hooks:
     `on_tick(decided)` and `wake()` are called from the loops' threads; `on_loop(name, loop)` with each new loop.
     """
 
-    on_tick: Callable[[tuple[Ground, ...]], None] = lambda _decided: None
+    on_tick: OnTick = lambda _decided: None
     on_loop: Callable[[str, FastLoop], None] = lambda _name, _loop: None
     on_pass: Callable[[PassReport], None] = lambda _report: None
     wake: Callable[[], None] = lambda: None
@@ -56,6 +61,7 @@ class Parts:
     recorder: Recorder
     world: World
     reconciler: Reconciler
+    watch: PathWatch
 
 
 def make_parts(settings: Settings, clock: Clock, hooks: Hooks) -> Parts:
@@ -76,10 +82,14 @@ def make_parts(settings: Settings, clock: Clock, hooks: Hooks) -> Parts:
         slo=Cell(remembered.policy if follows else None, wake=wake),
         bandwidth_annotation=Cell(_remembered_annotation(remembered) if follows else None, wake=wake),
         complete=Cell(not follows, wake=wake),
+        path_limits=Cell(recalled(memory.path_limits.load()), wake=wake),
     )
+    watch = PathWatch(limits=world.path_limits, settings=world.settings, clock=clock, counter=loss_counter)
+
+    watched = replace(hooks, on_tick=_both(watch.tick, hooks.on_tick))
 
     def make_runner(backend: Backend) -> BackendRunner:
-        return _runner(backend, world=world, clock=clock, recorder=recorder, hooks=hooks)
+        return _runner(backend, world=world, clock=clock, recorder=recorder, hooks=watched)
 
     reconciler = Reconciler(
         world=world,
@@ -98,7 +108,16 @@ def make_parts(settings: Settings, clock: Clock, hooks: Hooks) -> Parts:
         recorder=recorder,
         world=world,
         reconciler=reconciler,
+        watch=watch,
     )
+
+
+def _both(first: OnTick, second: OnTick) -> OnTick:
+    def tell(decided: tuple[Ground, ...]) -> None:
+        first(decided)
+        second(decided)
+
+    return tell
 
 
 def _remembered_annotation(remembered: LastGood) -> str | None:

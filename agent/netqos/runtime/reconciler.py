@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from netqos.backend import FastPath
 from netqos.engine.compose import compose
 from netqos.engine.pacing import Pacing
+from netqos.engine.pathlimits import Limits, limited
 from netqos.engine.podmemo import PodMemo
 from netqos.engine.steer import LoopPolicy
 from netqos.engine.units import loop_policy
@@ -44,6 +45,7 @@ class World:
     """The inputs, each a cell written by its own source.
 
     `pods`, `slo` and `bandwidth_annotation` are of nodes with Kubernetes; `complete` False: one of these has not come.
+    `path_limits` are in the place of totals that the path was shown not to carry.
     """
 
     wake: Wake
@@ -54,6 +56,7 @@ class World:
     slo: Cell[NodePolicy | None]
     bandwidth_annotation: Cell[str | None]
     complete: Cell[bool]
+    path_limits: Cell[Limits]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +69,7 @@ class PassReport:
 
 
 class Reconciler:
-    """Owns the composition and the runners."""
+    """Owns the composition and the runners. `whole` is what would be desired if every path carried its total."""
 
     def __init__(
         self,
@@ -86,6 +89,7 @@ class Reconciler:
         self.publisher = publisher
         self.last_good = last_good
         self.composition: Composition | None = None
+        self.whole: DesiredState | None = None
         self.passes = 0
         self._clock = clock
         self._on_pass = on_pass
@@ -207,12 +211,12 @@ class Reconciler:
         world, overrides = self.world, self.book.active()
         cells = (
             *(world.settings, world.slo, world.workloads, world.pods),
-            *(world.node, world.bandwidth_annotation, world.complete),
+            *(world.node, world.bandwidth_annotation, world.complete, world.path_limits),
         )
         inputs = (overrides, *(cell.value for cell in cells))
         if self.composition is not None and _are_same(inputs, self._composed_from):
             return self.composition
-        self.composition = compose(
+        composed = compose(
             settings=world.settings.value,
             slo=world.slo.value,
             pods=(*world.workloads.value, *world.pods.value),
@@ -222,7 +226,8 @@ class Reconciler:
             complete=world.complete.value,
             memo=self._memo,
         )
-        self.last_good = self.composition.last_good
+        self.whole, self.last_good = composed.desired, composed.last_good
+        self.composition = limited(composed, world.path_limits.value, world.settings.value)
         self._composed_from = inputs
         return self.composition
 

@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 
+from netqos.engine.pathlimits import Limits, remembered
 from netqos.errors import NetqosError, Rejected
 from netqos.host.claim import Claim
 from netqos.host.clock import Clock, SystemClock
@@ -155,6 +156,8 @@ class Supervisor:
         tasks.create_task(self._host.follow(parts.world, self._looked_for), name="host")
         tasks.create_task(self._follow_configuration(), name="configuration")
         tasks.create_task(self._remember(), name="memory")
+        watch, reconciler = parts.watch, parts.reconciler
+        tasks.create_task(watch.follow(lambda: reconciler.whole, self._agent.all_counters), name="path")
         tasks.create_task(_collect(), name="garbage")
         tasks.create_task(
             serve_status(self._listener, self._agent, clock, recorder=parts.recorder), name="status"
@@ -246,17 +249,22 @@ class Supervisor:
         """Keep the accepted inputs over a restart, soon after they changed."""
         memory, clock = self._parts.memory, self._parts.clock
         kept: tuple[LastGood | None, Configuration | None] = (None, None)
+        kept_limits: Limits | None = None
         compared_s = clock.monotonic()
         while True:
             if clock.monotonic() - compared_s >= SAVE_AGAIN_S:
-                kept, compared_s = (None, None), clock.monotonic()
+                kept, kept_limits, compared_s = (None, None), None, clock.monotonic()
                 await asyncio.to_thread(
                     memory.overrides.save, tuple(self._parts.reconciler.book.active().values())
                 )
                 await asyncio.to_thread(self._parts.reconciler.fleet.remember)
             newest = (self._parts.reconciler.last_good, self._snapshot.value)
+            proven = self._parts.watch.proven()
             if newest[0] is not kept[0]:
                 await asyncio.to_thread(memory.last_good.save, newest[0])
+            if proven != kept_limits:
+                await asyncio.to_thread(memory.path_limits.save, remembered(proven))
+            kept_limits = proven
             if newest[1] is not kept[1]:
                 await asyncio.to_thread(memory.configuration.save, newest[1].documents)
                 await asyncio.to_thread(remember_owner, self._parts.state, self._source.path)
@@ -285,7 +293,8 @@ class Supervisor:
     def _extra_findings(self) -> tuple[Finding, ...]:
         metrics = (self._metrics_finding,) if self._metrics_finding is not None else ()
         kube = self._kube.findings() if self._kube is not None else ()
-        return (*self._snapshot.findings, *self._claim.findings, *self._parts.state.findings, *metrics, *kube)
+        paths, state = self._parts.watch.findings(), self._parts.state.findings
+        return (*self._snapshot.findings, *self._claim.findings, *state, *metrics, *kube, *paths)
 
     def _decided(self, snapshot: Snapshot[Configuration]) -> Snapshot[Configuration]:
         """The snapshot with `kubernetes.enable: auto` decided."""
@@ -302,6 +311,7 @@ class Supervisor:
         except NetqosError as problem:
             self._log.error("restore_failed", problem=str(problem))
         self._parts.memory.last_good.save(reconciler.last_good)
+        self._parts.memory.path_limits.save(remembered(self._parts.watch.proven()))
         if self._kube is not None:
             self._kube.remember(at_end=True)
         await reconciler.close()

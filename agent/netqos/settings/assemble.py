@@ -38,6 +38,7 @@ def assemble(config: Config) -> Settings:
         node_name=node.name,
         uplinks=_uplinks(node),
         bandwidth=_total(node.bandwidth, normal),
+        follows=_follows(node.bandwidth),
         allow_small_total=node.allow_small_total,
         policy=normal,
         system_namespaces=policy.system_namespaces,
@@ -124,19 +125,32 @@ def _uplinks(node: NodeSection) -> tuple[ConfiguredUplink, ...] | None:
     if node.uplinks is None:
         return None
     return tuple(
-        ConfiguredUplink(name=IfName(one.name), bandwidth=_bandwidth(one.bandwidth)) for one in node.uplinks
+        ConfiguredUplink(
+            name=IfName(one.name), bandwidth=_bandwidth(one.bandwidth), follows=_follows(one.bandwidth)
+        )
+        for one in node.uplinks
     )
 
 
 def _bandwidth(section: BandwidthSection) -> PerDirection[int | None]:
-    return PerDirection(tx=section.tx, rx=section.rx)
+    return PerDirection(tx=_bps(section.tx), rx=_bps(section.rx))
+
+
+def _follows(section: BandwidthSection) -> PerDirection[bool]:
+    return PerDirection(
+        tx=section.tx is not None and section.tx[1], rx=section.rx is not None and section.rx[1]
+    )
+
+
+def _bps(total: tuple[int | None, bool] | None) -> int | None:
+    return None if total is None else total[0]
 
 
 def _total(section: BandwidthSection, policy: NodePolicy) -> PerDirection[int | None]:
     """The file's total: `node.bandwidth`, else that of a foreign shape."""
+    own = _bandwidth(section)
     return PerDirection(
-        tx=policy.total.tx if section.tx is None else section.tx,
-        rx=policy.total.rx if section.rx is None else section.rx,
+        tx=policy.total.tx if own.tx is None else own.tx, rx=policy.total.rx if own.rx is None else own.rx
     )
 
 

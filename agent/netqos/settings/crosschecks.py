@@ -18,7 +18,7 @@ from netqos.settings.issues import Code, Issue, Issues, Path
 from netqos.settings.matching import parse_address
 from netqos.settings.nodes import Node
 from netqos.settings.places import own_path
-from netqos.settings.schema import Config, NodeSection
+from netqos.settings.schema import BandwidthSection, Config, NodeSection
 from netqos.settings.units import mixed_levels
 from netqos.settings.values import Bound
 
@@ -157,11 +157,14 @@ def _check_totals(config: Config) -> Iterator[Issue]:
 
 
 def _totals(node: NodeSection) -> Iterator[tuple[Path, int | None]]:
-    yield ("node", "bandwidth", "tx"), node.bandwidth.tx
-    yield ("node", "bandwidth", "rx"), node.bandwidth.rx
-    for place, uplink in enumerate(node.uplinks or ()):
-        yield ("node", "uplinks", place, "bandwidth", "tx"), uplink.bandwidth.tx
-        yield ("node", "uplinks", place, "bandwidth", "rx"), uplink.bandwidth.rx
+    sections: list[tuple[Path, BandwidthSection]] = [(("node", "bandwidth"), node.bandwidth)]
+    sections += [
+        (("node", "uplinks", place, "bandwidth"), uplink.bandwidth)
+        for place, uplink in enumerate(node.uplinks or ())
+    ]
+    for path, section in sections:
+        for way, total in (("tx", section.tx), ("rx", section.rx)):
+            yield (*path, way), None if total is None else total[0]
 
 
 def _check_levels(config: Config) -> Iterator[Issue]:

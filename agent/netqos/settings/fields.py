@@ -67,6 +67,7 @@ def ceiling_amount(value: object) -> Amount:
 
 Flag = Annotated[bool, taking(names.boolean)]
 Bandwidth = Annotated[int, taking(parse_bandwidth)]
+Total = Annotated[tuple[int | None, bool], taking(names.total)]
 Limit = Annotated[int, taking(parse_limit)]
 Share = Annotated[float, taking(names.share)]
 PolicyAmount = Annotated[Amount, taking(parse_amount)]

@@ -93,7 +93,10 @@ def _right_part(tree: dict[str, object], error: ValidationError) -> Config:
         inner: dict[str, object] = tree
         for step in above:
             below = inner.get(step)
-            inner = below if isinstance(below, dict) else {}
+            if not isinstance(below, dict):  # a text that stands for a map
+                last = step
+                break
+            inner = below
         inner.pop(last, None)
     return Config.model_validate(tree)
 

@@ -7,12 +7,14 @@ import re
 from collections.abc import Callable
 
 from netqos.errors import Rejected
-from netqos.model.quantities import parse_percent
+from netqos.model.quantities import parse_bandwidth, parse_percent
 from netqos.model.texts import listed, shown
 from netqos.settings.durations import format_duration, parse_duration
 from netqos.settings.matching import parse_dscp
 from netqos.settings.trees import BOOLEANS, boolean_hint
 from netqos.settings.values import OnExit, Toggle
+
+AUTO = "auto"
 
 _LABEL = r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?"
 _DNS_NAME = re.compile(rf"{_LABEL}(?:\.{_LABEL})*")
@@ -40,6 +42,18 @@ def boolean(value: object) -> bool:
     if not isinstance(found, bool):
         raise Rejected(f"{shown(value)}; allowed: true, false, yes, no, on, off", hint=boolean_hint(value))
     return found
+
+
+def total(value: object) -> tuple[int | None, bool]:
+    """A total: a quantity, `auto`, or both; the quantity in bits/s, and whether it follows what the path carries."""
+    words = value.split() if isinstance(value, str) else []
+    if not words or words[0].lower() != AUTO:
+        return parse_bandwidth(value), False
+    if len(words) > 2:
+        raise Rejected(
+            f"{shown(value)}; allowed: a quantity, auto, or auto and a quantity", hint="write auto 10G"
+        )
+    return (parse_bandwidth(words[1]) if len(words) == 2 else None), True
 
 
 def matching(pattern: re.Pattern[str], allowed: str) -> Callable[[object], str]:

@@ -12,7 +12,6 @@ from pydantic import Field
 from pydantic.functional_validators import BeforeValidator
 
 from netqos.settings.fields import (
-    Bandwidth,
     ClassName,
     Directory,
     DnsName,
@@ -29,8 +28,10 @@ from netqos.settings.fields import (
     Share,
     SocketPath,
     ToggleWord,
+    Total,
     entries,
 )
+from netqos.settings.names import AUTO
 from netqos.settings.policykeys import PolicySection
 from netqos.settings.section import Section
 from netqos.settings.values import (
@@ -50,17 +51,30 @@ _LOG = LogSettings()
 
 
 class BandwidthSection(Section):
-    """A total for each direction."""
+    """A total for each direction: a quantity, `auto`, or `auto` with the quantity to start from."""
 
-    tx: Bandwidth | None = Field(default=None, description="Away from the node (egress), in bits/s: `10G`.")
-    rx: Bandwidth | None = Field(default=None, description="Towards the node (ingress), in bits/s: `10G`.")
+    tx: Total | None = Field(
+        default=None, description="Away from the node (egress), in bits/s: `10G`, or `auto`."
+    )
+    rx: Total | None = Field(
+        default=None, description="Towards the node (ingress), in bits/s: `10G`, or `auto`."
+    )
+
+
+def _both(value: Any) -> Any:
+    """`auto` alone is for both directions; a quantity alone is refused, since they are seldom the same."""
+    is_auto = isinstance(value, str) and value.split()[:1] == [AUTO]
+    return {"tx": value, "rx": value} if is_auto else value
+
+
+Bandwidths = Annotated[BandwidthSection, BeforeValidator(_both)]
 
 
 class UplinkSection(Section):
     """An uplink with a total of its own."""
 
     name: Interface = Field(description="The interface, as `ip link` names it.")
-    bandwidth: BandwidthSection = Field(
+    bandwidth: Bandwidths = Field(
         default=BandwidthSection(), description="The total of this uplink alone, for each direction."
     )
 
@@ -84,11 +98,12 @@ class NodeSection(Section):
             ),
         )
     )
-    bandwidth: BandwidthSection = Field(
+    bandwidth: Bandwidths = Field(
         default=BandwidthSection(),
         description=(
             "The node's total. The Node's annotation and the NodeSLO come before it, and where Kubernetes is on, the "
-            "link's speed too."
+            "link's speed too. `auto`: it is lowered to what the path is shown to carry, whatever said it, and raised "
+            "again; `auto 10G` starts from that where nothing else is known."
         ),
     )
     allow_small_total: Flag = Field(

@@ -25,12 +25,16 @@ DEFAULT_CLASSES: Mapping[str, Level] = {
 }
 
 
+FOLLOWS_NOTHING: PerDirection[bool] = PerDirection(tx=False, rx=False)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfiguredUplink:
-    """An uplink named in the configuration, with its own total where one is given."""
+    """An uplink named in the configuration, with its own total where one is given; `follows` as of `Settings`."""
 
     name: IfName
     bandwidth: PerDirection[int | None] = NO_LIMITS
+    follows: PerDirection[bool] = FOLLOWS_NOTHING
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,13 +157,15 @@ class Settings:
 
     `node_name` None: $NODE_NAME, else the host name. `uplinks` None: the devices of the default route. `backends` is
     the file's order of use, which a NodeSLO's netQOSPolicy overrides. `namespaces` None: the default of contract 1.7.
-    `metrics_listen` is `host:port`, None where metrics are off. `places` are those of the amounts that the file's
+    `metrics_listen` is `host:port`, None where metrics are off. `follows`: the total is lowered to what the path behind
+    the uplink is shown to carry (`node.bandwidth: auto`). `places` are those of the amounts that the file's
     policy gives, for what is found wrong with them later.
     """
 
     node_name: str | None = None
     uplinks: tuple[ConfiguredUplink, ...] | None = None
     bandwidth: PerDirection[int | None] = NO_LIMITS
+    follows: PerDirection[bool] = FOLLOWS_NOTHING
     allow_small_total: bool = False
     policy: NodePolicy = NodePolicy(source="file")
     system_namespaces: tuple[str, ...] = ("kube-system",)

@@ -79,6 +79,7 @@ class Host:
             slo=Cell(None, wake=wake),
             bandwidth_annotation=Cell(None, wake=wake),
             complete=Cell(True, wake=wake),
+            path_limits=Cell({}, wake=wake),
         )
         started = Started(self, world)
         started.reconciler = Reconciler(

@@ -1,0 +1,296 @@
+"""Whether the path behind a unit carries its total, and which limit stands in for a total that it does not. Pure.
+
+A guarantee holds only where the unit's own queue decides who waits. A narrower place behind it has a queue that knows
+no levels; then the total must come down to just under what that place lets pass. How much that is can only be tried:
+
+- *suspicion*: the sum of all levels stands still, it is not the unit's queue that holds it, and receivers report gaps
+  that no queue of the node made, or a level is under its guarantee while another has more than its own;
+- *trial down*: a limit a little under the plateau, for a few windows. It is proof when the unit's own queue now holds
+  the traffic and the gaps are gone, or, twice, when the level that lacked something has it. Traffic that its senders
+  or receivers limit gives neither; then all is as before, and the next trial waits longer each time;
+- *trial up*, when packets wait at a limit: a little more. It is proof when the path carries it without new gaps.
+
+Where a limit may not go so far down (`floor_bps`) a shortfall is only told. Bits per second, seconds.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass, replace
+
+from netqos.engine.pathsigns import BETTER, HEAVY, PathPolicy, Signs, signs_of
+from netqos.engine.pathwindow import Window
+
+KEPT = 6
+"""Windows without a change that a suspicion needs."""
+
+JUDGED = 3
+"""Windows after which a trial is judged."""
+
+SETTLE_S = 0.7
+"""After a change: until it is in the kernel, and senders have found their new rates."""
+
+MARGIN_PERCENT = 98
+"""A limit is this share of the plateau: the unit's queue must be the slower one."""
+
+STEP_PERCENT = 12
+"""The largest step down into what was not tried yet, of the total."""
+
+HEAVY_STEP_PERCENT = 8
+"""A limit is so much of the total under the plateau where much is lost: the sum of what leaves is not what arrives."""
+
+PATIENCE_S, MOST_PATIENCE_S = 60.0, 3600.0
+"""The rest after a trial down that proved nothing, doubled each time."""
+
+RAISE_S, MOST_RAISE_S, AGAIN_S = 30.0, 600.0, 2.0
+"""The rest before a trial up, doubled after each one that failed; and after one that succeeded."""
+
+RAISE_PERCENT, MOST_RAISE_PERCENT = 5, 20
+"""The step of a trial up, of the total, doubled after each one that succeeded."""
+
+TOLD_WORKLOADS = 2
+"""Workloads that must lose packets for a shortfall to be told: one alone may have a narrow path of its own."""
+
+TOLD_UNDER = 0.96
+"""The share of the total under which a shortfall is told; what is above is within what any total is moved by."""
+
+FORGET_S = 600.0
+"""A shortfall that was not seen again for so long is no longer told."""
+
+
+class Reason(enum.Enum):
+    """Why a limit came, moved or went."""
+
+    TRY_LOWER = "the sum of all levels stands still, and not by the node's own queue: a little less is tried"
+    EASED = "with less, nothing is lost beyond the node: the path carries no more"
+    GAINED = "with less, a level that lacked its guarantee has it: that is tried once more"
+    GAINED_AGAIN = "with less, a level that lacked its guarantee had it twice: the path carries no more"
+    NOT_PROVEN = "less made no difference: senders or receivers ask for no more, or lose packets elsewhere"
+    TRY_HIGHER = "packets wait at the limit: a little more is tried"
+    RAISED = "the path carries more"
+    NOT_RAISED = "the path still carries no more"
+    WHOLE = "the path carries the total again"
+    OUT_OF_RANGE = "the configuration allows this limit no more"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shortfall:
+    """What the path was seen to carry instead of the total, and the packets that were lost: of how many workloads.
+
+    `since_s` and `seen_s`: when it was seen first and last.
+    """
+
+    plateau_bps: int
+    loss_share: float
+    workloads: int
+    since_s: float
+    seen_s: float
+
+    @property
+    def proposed_bps(self) -> int:
+        """The total with which the unit's own queue would decide."""
+        return self.plateau_bps * MARGIN_PERCENT // 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """A change of what is applied."""
+
+    at_s: float
+    reason: Reason
+    before_bps: int
+    after_bps: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """What is applied for a while, what was seen before the first trial in a row, and the losses before this one."""
+
+    applied_bps: int
+    before: Signs
+    loss_share: float
+    is_up: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PathState:
+    """What the next step must know. `limit_bps` is what is proven, None while the total is not in doubt.
+
+    `helped_bps` is a limit under which a level gained once. No trial down begins before `rest_until_s`, none up before
+    `raise_at_s`. Windows that began before `settled_from_s` saw another limit.
+    """
+
+    limit_bps: int | None = None
+    trial: Trial | None = None
+    helped_bps: int | None = None
+    windows: tuple[Window, ...] = ()
+    settled_from_s: float = 0.0
+    shortfall: Shortfall | None = None
+    rest_until_s: float = 0.0
+    patience_s: float = PATIENCE_S
+    raise_at_s: float = 0.0
+    raise_s: float = RAISE_S
+    raise_percent: int = RAISE_PERCENT
+
+
+Outcome = tuple[PathState, Step | None]
+
+
+def applied_bps(state: PathState, policy: PathPolicy) -> int:
+    """What is to be in force in the place of the total."""
+    if state.trial is not None:
+        return state.trial.applied_bps
+    return policy.total_bps if state.limit_bps is None else state.limit_bps
+
+
+def wants_losses(state: PathState, policy: PathPolicy) -> bool:
+    """Whether losses should be counted in the next window: only while they could decide something."""
+    recent = state.windows[-2:]
+    return state.trial is not None or (
+        len(recent) == 2 and signs_of(recent).stands_still(applied_bps(state, policy), policy)
+    )
+
+
+def step(state: PathState, window: Window, policy: PathPolicy) -> Outcome:
+    """One window more. A window that began before the last change has settled tells nothing."""
+    if state.limit_bps is not None and not policy.floor_bps <= state.limit_bps < policy.total_bps:
+        out = replace(state, limit_bps=None, trial=None)
+        return _changed(state, (out, Reason.OUT_OF_RANGE), window.at_s, policy)
+    if window.at_s - window.span_s < state.settled_from_s:
+        return state, None
+    state = replace(state, windows=(*state.windows, window)[-KEPT:])
+    state = replace(state, shortfall=_shortfall(state, window, policy))
+    if state.trial is None:
+        found = _watched(state, window.at_s, policy)
+    elif len(state.windows) < JUDGED:
+        found = None
+    else:
+        judge = _judged_up if state.trial.is_up else _judged_down
+        found = judge(state, state.trial, window.at_s, policy)
+    return (state, None) if found is None else _changed(state, found, window.at_s, policy)
+
+
+Change = tuple[PathState, Reason]
+
+
+def _watched(state: PathState, now_s: float, policy: PathPolicy) -> Change | None:
+    applied = applied_bps(state, policy)
+    if len(state.windows) == KEPT and now_s >= state.rest_until_s:
+        signs = signs_of(state.windows)
+        is_suspect = signs.is_losing or signs.is_starving(policy)
+        target = _target(signs, applied, policy, helped_bps=state.helped_bps)
+        if is_suspect and target is not None and signs.stands_still(applied, policy):
+            trial = Trial(applied_bps=target, before=signs, loss_share=signs.loss_share)
+            return replace(state, trial=trial), Reason.TRY_LOWER
+    recent = state.windows[-2:]
+    if state.limit_bps is not None and now_s >= state.raise_at_s and len(recent) == 2:
+        signs = signs_of(recent)
+        if signs.binds(applied):
+            raised = min(policy.total_bps, applied + policy.total_bps * state.raise_percent // 100)
+            trial = Trial(applied_bps=raised, before=signs, loss_share=signs.loss_share, is_up=True)
+            return replace(state, trial=trial), Reason.TRY_HIGHER
+    return None
+
+
+def _judged_down(state: PathState, trial: Trial, now_s: float, policy: PathPolicy) -> Change:
+    signs, before = signs_of(state.windows), trial.before
+    is_eased = signs.has_eased(before)
+    if signs.binds(trial.applied_bps) and (is_eased or signs.has_grown(before, policy)):
+        if is_eased or state.helped_bps is not None:
+            return _held(state, trial, now_s), Reason.EASED if is_eased else Reason.GAINED_AGAIN
+        helped = replace(state, trial=None, helped_bps=trial.applied_bps, rest_until_s=now_s)
+        return helped, Reason.GAINED
+    is_narrower = not signs.binds(trial.applied_bps) and signs.sum_bps >= 0.9 * min(
+        before.sum_bps, trial.applied_bps
+    )
+    is_better = before.is_losing and signs.loss_share <= BETTER * trial.loss_share
+    target = _target(signs, trial.applied_bps, policy)
+    if target is not None and (is_narrower or is_better):
+        further = replace(trial, applied_bps=target, loss_share=signs.loss_share)
+        return replace(state, trial=further), Reason.TRY_LOWER
+    rest = replace(
+        state,
+        trial=None,
+        helped_bps=None,
+        rest_until_s=now_s + state.patience_s,
+        patience_s=min(2 * state.patience_s, MOST_PATIENCE_S),
+    )
+    return rest, Reason.NOT_PROVEN
+
+
+def _held(state: PathState, trial: Trial, now_s: float) -> PathState:
+    """With the limit of a trial down in force."""
+    return replace(
+        state,
+        limit_bps=trial.applied_bps,
+        trial=None,
+        helped_bps=None,
+        patience_s=PATIENCE_S,
+        raise_at_s=now_s + RAISE_S,
+        raise_s=RAISE_S,
+        raise_percent=RAISE_PERCENT,
+    )
+
+
+def _judged_up(state: PathState, trial: Trial, now_s: float, policy: PathPolicy) -> Change:
+    signs = signs_of(state.windows)
+    if signs.binds(trial.applied_bps) and not signs.has_worsened(trial.before):
+        is_whole = trial.applied_bps >= policy.total_bps
+        higher = replace(
+            state,
+            limit_bps=None if is_whole else trial.applied_bps,
+            trial=None,
+            shortfall=None if is_whole else state.shortfall,
+            raise_at_s=now_s + AGAIN_S,
+            raise_s=RAISE_S,
+            raise_percent=min(2 * state.raise_percent, MOST_RAISE_PERCENT),
+        )
+        return higher, Reason.WHOLE if is_whole else Reason.RAISED
+    rest_s = min(2 * state.raise_s, MOST_RAISE_S)
+    lower = replace(state, trial=None, raise_at_s=now_s + rest_s, raise_s=rest_s, raise_percent=RAISE_PERCENT)
+    return lower, Reason.NOT_RAISED
+
+
+def _changed(before: PathState, change: Change, at_s: float, policy: PathPolicy) -> Outcome:
+    """Another amount is applied from now on: what was seen under the one before says nothing any more."""
+    after, reason = change
+    settled = replace(after, windows=(), settled_from_s=at_s + SETTLE_S)
+    made = Step(
+        at_s=at_s,
+        reason=reason,
+        before_bps=applied_bps(before, policy),
+        after_bps=applied_bps(after, policy),
+    )
+    return settled, made
+
+
+def _target(signs: Signs, applied: int, policy: PathPolicy, *, helped_bps: int | None = None) -> int | None:
+    """The next limit to try, None where no allowed one is under the plateau and under what is applied."""
+    wanted = signs.sum_bps * MARGIN_PERCENT // 100
+    if wanted < policy.floor_bps:
+        return None
+    if signs.loss_share >= HEAVY:
+        wanted = min(wanted, signs.sum_bps - policy.total_bps * HEAVY_STEP_PERCENT // 100)
+    least = applied - policy.total_bps * STEP_PERCENT // 100 if helped_bps is None else helped_bps
+    target = max(wanted, least, policy.floor_bps)
+    return target if target < applied else None
+
+
+def _shortfall(state: PathState, window: Window, policy: PathPolicy) -> Shortfall | None:
+    """What is to be told: seen now, remembered, or over since the path was seen to carry more."""
+    known, signs = state.shortfall, signs_of(state.windows)
+    is_much_less = signs.sum_bps < TOLD_UNDER * policy.total_bps
+    is_still = len(state.windows) == KEPT and signs.stands_still(applied_bps(state, policy), policy)
+    is_lost = signs.is_losing and signs.losing_workloads >= TOLD_WORKLOADS
+    if state.trial is None and is_much_less and is_still and is_lost:
+        return Shortfall(
+            plateau_bps=signs.sum_bps,
+            loss_share=signs.loss_share,
+            workloads=signs.losing_workloads,
+            since_s=window.at_s if known is None else known.since_s,
+            seen_s=window.at_s,
+        )
+    if known is None or state.limit_bps is not None:
+        return known
+    is_over = signs.sum_bps > 1.03 * known.plateau_bps or window.at_s - known.seen_s > FORGET_S
+    return None if is_over else known

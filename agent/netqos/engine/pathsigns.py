@@ -1,0 +1,135 @@
+"""What some windows in a row say of the path behind a unit. Pure; bits per second.
+
+Thresholds were measured on the rig with cubic and BBR, see docs/decisions/0024.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import mean, median
+
+from netqos.engine.pathwindow import Window
+from netqos.model.levels import Level, PerLevel
+
+LEAST_SHARE = 0.5
+"""Under this share of the total a plateau is never taken for the path's."""
+
+REACHED = 0.985
+"""A sum from this share of a limit on is the limit: windows spread by less."""
+
+SPREAD = 0.06
+"""How far the sums of a plateau's windows may be apart, as a share of their median."""
+
+FREE, HELD, BUSY = 0.2, 0.5, 0.7
+"""Shares of the time with packets waiting: of a unit that holds nothing back, at most of one that does not hold all
+back, and at least of one that does."""
+
+LOSING, CLEAN, HEAVY = 5e-4, 5e-3, 0.05
+"""Answers that report a gap, for each packet: from which on there are losses; at most so many where they are said to be
+gone; and from which on much of what was sent did not arrive."""
+
+EASED, BETTER, WORSE = 0.3, 0.9, 3.0
+"""What is left of the losses, at most, where less made them go, and where it helped; how many times as many are new."""
+
+ENOUGH = 0.1
+"""The share of the traffic whose losses must be known to say that they are gone. Workloads with own drops tell none."""
+
+FRAME_BITS = 1514 * 8
+
+SHORT, RICH = 0.9, 1.05
+"""A level lacks something under this share of its guarantee, while another has more than that share of its own."""
+
+GROWN, LEAST_GROWN = 0.3, 0.03
+"""What a level must gain to have grown: this share of what it lacked, and of the total."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PathPolicy:
+    """What is known of a unit: its total, how far down a limit may go, and the levels' guarantees under the total."""
+
+    total_bps: int
+    floor_bps: int
+    guarantees_bps: PerLevel[int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Signs:
+    """Some windows in a row as one: medians of sum and rates, the time with packets waiting, the losses.
+
+    `counted` is the share of the traffic of which losses are known, in full frames.
+    """
+
+    sum_bps: int
+    spread: float
+    rates_bps: PerLevel[int]
+    waiting: float
+    loss_share: float
+    losing_workloads: int
+    counted: float
+
+    def binds(self, applied_bps: int) -> bool:
+        """Whether the unit's own queue is what holds the traffic back."""
+        return self.waiting >= BUSY and self.sum_bps >= REACHED * applied_bps
+
+    def stands_still(self, applied_bps: int, policy: PathPolicy) -> bool:
+        """Whether the sum is a plateau that the unit's own queue does not make."""
+        is_own = self.waiting > HELD and self.sum_bps >= REACHED * applied_bps
+        return self.sum_bps >= LEAST_SHARE * policy.total_bps and self.spread <= SPREAD and not is_own
+
+    @property
+    def is_losing(self) -> bool:
+        """Whether packets are lost beyond the node."""
+        return self.loss_share >= LOSING
+
+    def has_eased(self, before: Signs) -> bool:
+        """Whether losses that there were are gone."""
+        left = min(EASED * before.loss_share, CLEAN)
+        return before.is_losing and self.counted >= ENOUGH and self.loss_share <= left
+
+    def has_worsened(self, before: Signs) -> bool:
+        """Whether there are losses that were not there."""
+        return self.loss_share >= max(LOSING, WORSE * before.loss_share)
+
+    def lacking(self, policy: PathPolicy) -> Mapping[Level, int]:
+        """What levels lack of their guarantees while another one has more than its own."""
+        promised, rates = policy.guarantees_bps, self.rates_bps
+        if not any(rates[level] > RICH * promised[level] for level in Level):
+            return {}
+        short = [level for level in Level if 0 < rates[level] < SHORT * promised[level]]
+        return {level: promised[level] - rates[level] for level in short}
+
+    def is_starving(self, policy: PathPolicy) -> bool:
+        """Whether a level lacks something and nothing waits."""
+        return self.waiting <= FREE and bool(self.lacking(policy))
+
+    def has_grown(self, before: Signs, policy: PathPolicy) -> bool:
+        """Whether a level that lacked something has got a good part of it."""
+        return any(
+            self.rates_bps[level] - before.rates_bps[level]
+            >= max(GROWN * lacked, LEAST_GROWN * policy.total_bps)
+            for level, lacked in before.lacking(policy).items()
+        )
+
+
+def signs_of(windows: Sequence[Window]) -> Signs:
+    """The signs of one window or more."""
+    sums = [window.sum_bps for window in windows]
+    middle = median(sums)
+    losses = [window.losses for window in windows if window.losses is not None]
+    packets = sum(one.packets for one in losses)
+
+    frames = sum(sum(window.rates_bps) * window.span_s for window in windows) / FRAME_BITS
+
+    def rate(level: Level) -> int:
+        return round(median(window.rates_bps[level] for window in windows))
+
+    return Signs(
+        sum_bps=round(middle),
+        spread=(max(sums) - min(sums)) / max(1.0, middle),
+        rates_bps=PerLevel(*map(rate, Level)),
+        waiting=mean(window.waiting for window in windows),
+        loss_share=sum(one.answers for one in losses) / packets if packets else 0.0,
+        losing_workloads=max((one.workloads for one in losses), default=0),
+        counted=packets / frames if frames else 0.0,
+    )
