@@ -30,6 +30,7 @@ class Argument:
     type: Callable[[str], Any] | None = None
     dest: str = ""
     is_pod: bool = False
+    is_file: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,6 +107,68 @@ COMMANDS = (
         ),
     ),
     Command(
+        name="history",
+        runs="history:run",
+        help="what the loop decided in the last minutes, and why",
+        arguments=(
+            Argument(
+                name="--since",
+                metavar="TIME",
+                default="2m",
+                type=values.time_span,
+                help="only the last 90s, 10m, 1h",
+            ),
+            Argument(name="--direction", choices=("egress", "ingress"), help="only this direction"),
+            Argument(name="--unit", metavar="DEVICE", help="only this device, such as eth0 or netqos-ifb"),
+            Argument(name="--all", default=False, help="also what changed no ceiling"),
+        ),
+    ),
+    Command(
+        name="record",
+        runs="record:run",
+        help="write the loop's rounds from now on into a file",
+        arguments=(
+            Argument(name="file", metavar="FILE", type=values.path, help="a new file", is_file=True),
+            Argument(
+                name="--for",
+                dest="duration",
+                metavar="TIME",
+                default="60s",
+                type=values.time_span,
+                help="90s, 10m, 1h; at most 24h",
+            ),
+            Argument(
+                name="--most",
+                metavar="SIZE",
+                default="256M",
+                type=values.file_size,
+                help="end when the file would become larger than 500k, 64M, 1G",
+            ),
+            Argument(name="--force", default=False, help="replace a file that is there"),
+        ),
+    ),
+    Command(
+        name="replay",
+        runs="replay:run",
+        help="run recorded rounds again, also under another policy",
+        arguments=(
+            Argument(name="file", metavar="FILE", type=values.path, help="what record wrote", is_file=True),
+            Argument(
+                name="--policy",
+                metavar="FILE",
+                type=values.path,
+                help="a configuration of netqosd: what would its policy have decided",
+            ),
+            Argument(
+                name="--most",
+                metavar="N",
+                default=5,
+                type=values.whole_number,
+                help="show the first N differences",
+            ),
+        ),
+    ),
+    Command(
         name="pods",
         runs="pods:run",
         help="every pod with its level and limits",
@@ -138,7 +201,7 @@ COMMANDS = (
                 dest="duration",
                 metavar="TIME",
                 default="10m",
-                type=values.override_time,
+                type=values.time_span,
                 help="90s, 10m, 1h30m; at most 24h",
             ),
             Argument(name="--reason", metavar="TEXT", default="", help="why, for those who see it"),
@@ -166,7 +229,11 @@ COMMANDS = (
         arguments=(
             Argument(name="action", choices=("apply",), help="write it, after it was judged as a node would"),
             Argument(
-                name="file", metavar="FILE", type=values.path, help="a NodeSLO without a name, YAML or JSON"
+                name="file",
+                metavar="FILE",
+                type=values.path,
+                help="a NodeSLO without a name, YAML or JSON",
+                is_file=True,
             ),
             Argument(
                 name="--nodes",

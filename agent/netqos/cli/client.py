@@ -91,11 +91,15 @@ class StatusClient:
             connection.connect()
         except OSError as problem:
             connection.close()
-            raise self._unreachable(problem) from None
+            raise self.unreachable(problem) from None
         try:
             status, raw = self._exchange(connection, method, target, body)
         finally:
             connection.close()
+        return self.check(status, raw)
+
+    def check(self, status: int, raw: bytes) -> Json:
+        """The object of an answer; a refusal is raised as the `Problem` that it tells."""
         return self._checked(status, self._parsed(raw))
 
     def _exchange(
@@ -108,18 +112,18 @@ class StatusClient:
             connection.request(method, target, json.dumps(body) if body is not None else None, headers)
             answer = connection.getresponse()
             if answer.length is not None and answer.length > MOST_BYTES:
-                raise self._garbage()
+                raise self.garbage()
             return answer.status, answer.read()
         except TimeoutError:
-            hint = "its log tells what it is doing: journalctl -u netqosd"
-            raise Unreachable(f"netqosd did not answer within {connection.timeout:g} s", hint=hint) from None
+            raise self.silent(connection.timeout or 0.0) from None
         except (http.client.IncompleteRead, OSError):
             hint = "see whether it runs: systemctl status netqosd"
             raise Unreachable("netqosd went away while it was answering", hint=hint) from None
         except http.client.HTTPException:
-            raise self._garbage() from None
+            raise self.garbage() from None
 
-    def _unreachable(self, problem: OSError) -> Unreachable:
+    def unreachable(self, problem: OSError) -> Unreachable:
+        """Why no connection to the socket came about, and what to do."""
         if isinstance(problem, FileNotFoundError):
             message, hint = "there is no such socket", "start netqosd, or name its socket with --socket"
         elif isinstance(problem, ConnectionRefusedError):
@@ -132,7 +136,13 @@ class StatusClient:
             message, hint = problem.strerror or str(problem), "name the daemon's socket with --socket"
         return Unreachable(f"netqosd is not reachable at {self.path}: {message}", hint=hint)
 
-    def _garbage(self) -> Problem:
+    def silent(self, after_s: float) -> Unreachable:
+        """It took the request, and says nothing."""
+        hint = "its log tells what it is doing: journalctl -u netqosd"
+        return Unreachable(f"netqosd did not answer within {after_s:g} s", hint=hint)
+
+    def garbage(self) -> Problem:
+        """What is at the other end is no netqosd."""
         hint = "name the daemon's socket with --socket"
         return Problem(f"what answers at {self.path} does not speak netqosd's language", hint=hint)
 
@@ -140,9 +150,9 @@ class StatusClient:
         try:
             answer = json.loads(raw)
         except (ValueError, RecursionError):
-            raise self._garbage() from None
+            raise self.garbage() from None
         if not isinstance(answer, dict):
-            raise self._garbage()
+            raise self.garbage()
         return answer
 
     def _checked(self, status: int, answer: Json) -> Json:
@@ -150,7 +160,7 @@ class StatusClient:
             return answer
         error = answer.get("error")
         if not isinstance(error, dict):
-            raise self._garbage()
+            raise self.garbage()
         raise _as_problem(status, error)
 
 

@@ -8,7 +8,8 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 MOST = 1_000_000
-LONGEST_OVERRIDE_S = 24 * 3600.0
+SMALLEST_FILE = 100_000
+LONGEST_SPAN_S = 24 * 3600.0
 
 _NEGATIVE = re.compile(r"-\.?[0-9]")
 
@@ -32,18 +33,28 @@ def interval(text: str) -> float:
     return seconds
 
 
-def override_time(text: str) -> float:
-    """How long an override is to hold, in seconds: a number of them, or as `10m`."""
-    from netqos.errors import Rejected  # noqa: PLC0415 - only for those who limit
+def time_span(text: str) -> float:
+    """A time in seconds of at most a day: a number of them, or as `10m`."""
+    from netqos.errors import Rejected  # noqa: PLC0415 - only for those who give one
     from netqos.settings.durations import parse_duration  # noqa: PLC0415 - as above
 
     try:
         seconds = float(text) if re.fullmatch(r"-?[0-9]{1,9}(\.[0-9]{1,6})?", text) else parse_duration(text)
     except Rejected:
         seconds = 0.0
-    if not 0 < seconds <= LONGEST_OVERRIDE_S:
+    if not 0 < seconds <= LONGEST_SPAN_S:
         raise ArgumentTypeError(f"{text!r} is no time over 0s and up to 24h, such as 90s, 10m or 1h30m")
     return seconds
+
+
+def file_size(text: str) -> int:
+    """Bytes, also as `64M`: decimal, as disks are sold."""
+    found = re.fullmatch(r"([0-9]{1,12})([kMGT]?)", text)
+    scale = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
+    count = int(found[1]) * scale[found[2]] if found is not None else 0
+    if not SMALLEST_FILE <= count <= 10**15:
+        raise ArgumentTypeError(f"{text!r} is no size of 100k or more, such as 500k, 64M or 1G")
+    return count
 
 
 def pod(text: str) -> str:

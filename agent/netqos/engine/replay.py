@@ -55,7 +55,7 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Where two courses begin to differ: what was decided of the same samples, and from what."""
+    """Where two courses differ in another way than before: what was decided of the same samples, and from what."""
 
     line: int
     one: Ground
@@ -178,7 +178,8 @@ class Replay:
                 self._apart.discard(unit)
                 continue
             self.found.differing += 1
-            if unit not in self._apart and len(self.found.differences) < MOST_SHOWN:
+            is_news = unit not in self._apart or one.decision.changed or another.decision.changed
+            if is_news and len(self.found.differences) < MOST_SHOWN:
                 self.found.differences.append(Difference(line, one, another))
             self._apart.add(unit)
 

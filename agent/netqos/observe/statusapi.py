@@ -9,7 +9,9 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
+from contextlib import aclosing
 
+from netqos.engine.recording import Head, RoundWriter, head_line
 from netqos.errors import NetqosError, Rejected, Retryable, Unsupported
 from netqos.host.clock import Clock
 from netqos.model.composed import PodView
@@ -126,25 +128,46 @@ class StatusApi:
         return await _json_list(head, (decision(one, moment) for one in found))
 
     async def _stream(self, _request: Request, _values: Values) -> Response:
+        return self._streamed(self._ticks_told())
+
+    async def _record(self, _request: Request, _values: Values) -> Response:
+        return self._streamed(self._rounds_told())
+
+    def _streamed(self, lines: AsyncGenerator[bytes, None]) -> Response:
         if self._streams >= MOST_STREAMS:
             hint = "close one first"
             raise HttpError(
                 503, "too-many-streams", f"{MOST_STREAMS} streams are being read already", hint=hint
             )
-        return Response(content_type="application/x-ndjson", parts=self._lines())
+        return Response(content_type="application/x-ndjson", parts=self._counting(lines))
 
-    async def _lines(self) -> AsyncGenerator[bytes, None]:
+    async def _counting(self, lines: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
         self._streams += 1
+        try:
+            async with aclosing(lines):
+                async for line in lines:
+                    yield line
+        finally:
+            self._streams -= 1
+
+    async def _ticks_told(self) -> AsyncGenerator[bytes, None]:
         ticks = self._agent.stream()
         following: int | None = None
-        try:
+        async with aclosing(ticks):
             async for tick in ticks:
                 missed = 0 if following is None else tick.number - following
                 following = tick.number + 1
                 yield self._ticks.line(tick, missed=missed)
-        finally:
-            self._streams -= 1
-            await ticks.aclose()
+
+    async def _rounds_told(self) -> AsyncGenerator[bytes, None]:
+        view, moment, writer = self._agent.view(), Moment.now(self._clock), RoundWriter()
+        at_s = moment.monotonic_s
+        head = Head(node=view.node, netqos=view.version, at_s=at_s, unix_s=moment.unix_s(at_s))
+        yield _lines([head_line(head)])
+        rounds = self._agent.rounds()
+        async with aclosing(rounds):
+            async for one in rounds:
+                yield _lines(writer.lines(one.number, one.item.backend, one.item.taken))
 
     async def _overrides(self, _request: Request, _values: Values) -> Response:
         view, moment = self._agent.view(), Moment.now(self._clock)
@@ -213,6 +236,10 @@ def _short(text: str) -> str:
 
 def _order(pod: PodView) -> tuple[str, str]:
     return pod.full_name, pod.uid
+
+
+def _lines(lines: Iterable[str]) -> bytes:
+    return "".join(f"{line}\n" for line in lines).encode("ascii")
 
 
 def _json(answer: object) -> Response:

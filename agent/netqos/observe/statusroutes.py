@@ -121,6 +121,15 @@ ROUTES: tuple[Route, ...] = (
         content_type="application/x-ndjson",
     ),
     Route(
+        name="record",
+        method="GET",
+        path="/v1/record",
+        summary="Every round of the loop from now on, with all that it takes to run it again; as netqosctl replays it",
+        answer=None,
+        errors=(503,),
+        content_type="application/x-ndjson",
+    ),
+    Route(
         name="overrides",
         method="GET",
         path="/v1/overrides",

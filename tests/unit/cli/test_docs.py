@@ -11,6 +11,7 @@ import json
 import os
 import re
 import shlex
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from unittest import mock
@@ -22,6 +23,7 @@ from netqos.cli.client import StatusClient
 from netqos.cli.ctl import main
 from netqos.observe.statusroutes import ROUTES
 from tests.unit.cli.daemon import running
+from tests.unit.engine.rounds import busy_course, written
 from tests.unit.observe.sample import SampleAgent
 
 DOCS = Path(__file__).parents[3] / "docs"
@@ -73,6 +75,9 @@ def rewritten(text: str, shell: Shell) -> str:
     return BLOCK.sub(block, text)
 
 
+OTHER = "policy: {enable: true, levels: {l1: {txMin: 300M, txMax: 800M}, l2: {txMin: 400M}}}\n"
+
+
 @contextlib.contextmanager
 def shell() -> Iterator[Shell]:
     surroundings = {
@@ -81,7 +86,13 @@ def shell() -> Iterator[Shell]:
     with (
         running(SampleAgent()) as path,
         mock.patch.dict(os.environ, {**surroundings, "COLUMNS": "110"}, clear=True),
+        tempfile.TemporaryDirectory() as folder,
+        contextlib.chdir(folder),
     ):
+        Path("other.yaml").write_text(OTHER, encoding="ascii")
+        Path("loop.jsonl").write_text(
+            "".join(f"{line}\n" for line in written(busy_course())), encoding="ascii"
+        )
         yield Shell(path)
 
 

@@ -86,7 +86,7 @@ def test_another_policy_is_told_apart_with_figures_and_the_first_tick() -> None:
     assert recorded.mean_bps(Level.L0) == pytest.approx(920 * M, rel=0.02)
     assert other.mean_bps(Level.L0) == pytest.approx(840 * M, rel=0.02)
     assert (recorded.changes, other.changes) == ([3, 0, 0], [3, 0, 0])
-    (first,) = found.differences
+    first, *_ = found.differences
     assert (first.one.decision.ceilings_bps.l0, first.other.decision.ceilings_bps.l0) == (800 * M, 600 * M)
     assert found.differing == 37
 

@@ -61,7 +61,11 @@ def test_every_route_is_in_the_document_and_called_here() -> None:
     listed = {(method.upper(), path) for path, methods in DOCUMENT["paths"].items() for method in methods}
     assert listed == {(route.method, route.path) for route in ROUTES}
     called = {(method, path) for method, _, path, _, _ in CALLS}
-    assert listed - called == {("GET", "/v1/stream"), ("GET", "/v1/openapi.json")}
+    assert listed - called == {
+        ("GET", "/v1/stream"),
+        ("GET", "/v1/record"),
+        ("GET", "/v1/openapi.json"),
+    }
 
 
 @pytest.mark.parametrize("call", CALLS, ids=[f"{call[0]} {call[1]} {call[4]}" for call in CALLS])

@@ -32,6 +32,10 @@ def _takes_pod(command: Command) -> bool:
     return any(one.is_pod for one in command.arguments)
 
 
+def _takes_file(command: Command) -> bool:
+    return any(one.is_file for one in command.arguments)
+
+
 def _bash() -> str:
     def case(command: Command) -> str:
         pods = f" $({PODS})" if _takes_pod(command) else ""
@@ -50,14 +54,15 @@ _netqosctl() {{
     esac
     mapfile -t COMPREPLY < <(compgen -W "$words" -- "$current")
 }}
-complete -F _netqosctl netqosctl
+complete -o default -F _netqosctl netqosctl
 """
 
 
 def _zsh() -> str:
     def case(command: Command) -> str:
         pods = f" ${{(f)$({PODS})}}" if _takes_pod(command) else ""
-        return f"        {command.name}) compadd -- {_words(command)}{pods} ;;"
+        files = "; _files" if _takes_file(command) else ""
+        return f"        {command.name}) compadd -- {_words(command)}{pods}{files} ;;"
 
     listed = "\n".join(f"        '{command.name}:{_plain(command.help)}'" for command in COMMANDS)
     cases = "\n".join(map(case, COMMANDS))
@@ -93,6 +98,8 @@ def _fish() -> str:
             lines.append(f"{seen} -a '{' '.join(choices)}'")
         if _takes_pod(command):
             lines.append(f"{seen} -a '({PODS})'")
+        if _takes_file(command):
+            lines.append(f"{seen} -F")
     return "\n".join(lines) + "\n"
 
 
