@@ -37,20 +37,26 @@ def examples(count: int) -> settings:
     return settings(max_examples=round(count * LONGER), phases=PHASES)
 
 
+def permille(low: int, high: int) -> st.SearchStrategy[int]:
+    """Thousandths, all alike often: of large numbers hypothesis likes the small ones."""
+    return st.integers(low, high)
+
+
 @st.composite
-def bands_of(draw: st.DrawFn, total: int) -> PerLevel[Band]:
-    """Guarantees of none or from 2 percent on; ceilings from a quarter of the total on."""
-    m1, m2 = (draw(st.just(0) | st.integers(total * 2 // 100, total * 45 // 100)) for _ in range(2))
-    m0 = total - m1 - m2
-    tops = [draw(st.just(total) | st.integers(max(low, total // 4), total)) for low in (0, m1, m2)]
-    guarantees = (min(m0, tops[0]), m1, m2)
+def bands_of(draw: st.DrawFn, total: int, *, most_kept: int = 900) -> PerLevel[Band]:
+    """Guarantees of none or from 2 percent on, `most_kept` thousandths for L1 and L2; most ceilings are the total."""
+    m1 = draw(st.just(0) | permille(20, most_kept // 2))
+    m2 = draw(st.just(0) | permille(20, most_kept - m1))
+    lows = (1000 - m1 - m2, m1, m2)
+    tops = [draw(st.just(1000) | permille(max(low, 250), 1000)) for low in (0, m1, m2)]
+    bounds = [(min(low, top), top) for low, top in zip(lows, tops, strict=True)]
     return PerLevel(
-        *(Band(guarantee_bps=low, ceiling_bps=top) for low, top in zip(guarantees, tops, strict=True))
+        *(Band(guarantee_bps=total * low // 1000, ceiling_bps=total * top // 1000) for low, top in bounds)
     )
 
 
 def totals() -> st.SearchStrategy[int]:
-    return st.sampled_from([60 * M, 310 * M, 1700 * M, 24_000 * M]) | st.integers(40 * M, 40_000 * M)
+    return st.sampled_from([41 * M, 60 * M, 310 * M, 999_999_937, 1700 * M, 24_000 * M, 91_000 * M])
 
 
 @st.composite
@@ -70,7 +76,7 @@ def demand_of(draw: st.DrawFn, total: int, kinds: Sequence[Kind] = tuple(Kind)) 
     kind = draw(st.sampled_from(kinds))
     rate = None
     if kind is Kind.UDP or (kind is Kind.TCP and draw(st.booleans())):
-        rate = draw(st.integers(total // 100, total * 6 // 5))
+        rate = total * draw(permille(10, 1200)) // 1000
     every = draw(st.none() | st.sampled_from([0.03, 0.1, 0.25, 0.6, 1.0]))
     return Demand(
         kind=kind,
@@ -93,12 +99,14 @@ def traffic_of(
     for level in Level:
         for place in range(draw(st.integers(1, 2))):
             name = f"{level.name}-{place}"
-            limit = draw(st.none() | st.none() | st.integers(policy.total_bps // 50, policy.total_bps))
+            limit = draw(
+                st.none() | st.none() | permille(20, 1000).map(lambda one: policy.total_bps * one // 1000)
+            )
             members.append(Member(name=name, level=level, limit_bps=limit))
             demands[name] = tuple(
                 draw(st.lists(demand_of(policy.total_bps, kinds), min_size=0, max_size=2 if place else 1))
             )
-    more = draw(st.integers(0, policy.total_bps)) if beside else None
+    more = policy.total_bps * draw(permille(0, 1000)) // 1000 if beside else None
     return Traffic(members=tuple(members), demands=demands, beside_bps=more)
 
 

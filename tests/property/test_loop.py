@@ -85,14 +85,17 @@ def steady(draw: st.DrawFn, policy: LoopPolicy) -> Traffic:
     """One workload in each level: silent, greedy, or with a steady rate."""
     demands = {}
     for level in Level:
-        top = policy.bands[level].ceiling_bps
-        rate = draw(st.none() | st.integers(policy.total_bps // 50, top * 2))
-        greedy = draw(st.booleans())
-        if greedy or rate is not None:
-            kind = Kind.GREEDY if greedy else Kind.UDP
-            demands[level.name] = (Demand(kind=kind, rate_bps=None if greedy else rate),)
+        share = draw(st.sampled_from([0, None]) | some.permille(20, 1500))
+        if share is None:
+            demands[level.name] = (Demand(),)
+        elif share:
+            demands[level.name] = (Demand(kind=Kind.UDP, rate_bps=policy.total_bps * share // 1000),)
     members = tuple(Member(name=level.name, level=level) for level in Level)
     return Traffic(members=members, demands=demands)
+
+
+def between(low: int, high: int) -> st.SearchStrategy[int]:
+    return some.permille(0, 1000).map(lambda one: low + (high - low) * one // 1000)
 
 
 @st.composite
@@ -100,10 +103,10 @@ def states(draw: st.DrawFn, policy: LoopPolicy) -> UnitState:
     """Any state, as an earlier policy, other traffic or another version may have left it."""
 
     def some_bps() -> PerLevel[int]:
-        return PerLevel(*(draw(st.integers(band.guarantee_bps, band.ceiling_bps)) for band in policy.bands))
+        return PerLevel(*(draw(between(band.guarantee_bps, band.ceiling_bps)) for band in policy.bands))
 
     def needs() -> PerLevel[int]:
-        return PerLevel(*(draw(st.integers(0, band.ceiling_bps)) for band in policy.bands))
+        return PerLevel(*(draw(between(0, band.ceiling_bps)) for band in policy.bands))
 
     past_s = st.floats(-5, 0)
     return UnitState(
@@ -153,11 +156,9 @@ def around_a_threshold(draw: st.DrawFn, policy: LoopPolicy) -> Traffic:
     total = policy.total_bps
     mover = draw(st.sampled_from(Level))
     bands = policy.bands
-    others = {
+    others: dict[Level, int | None] = {
         level: draw(
-            st.just(0)
-            | st.just(None)
-            | st.integers(total // 100, max(total // 100, bands[level].guarantee_bps))
+            st.sampled_from([0, None]) | between(total // 100, max(total // 50, bands[level].guarantee_bps))
         )
         for level in Level
         if level is not mover

@@ -14,7 +14,6 @@ from netqos.engine.fluidunit import FluidUnit, Traffic
 from netqos.engine.shares import FLOOR_PERCENT
 from netqos.engine.sharing import STEPS
 from netqos.engine.steer import LoopPolicy
-from netqos.model.desired import Band
 from netqos.model.levels import Level, PerLevel
 from tests.property import fluids as some
 from tests.property.fluids import TX, TX1, Course
@@ -30,13 +29,7 @@ MEMBERS = tuple(Member(name=level.name, level=level) for level in Level)
 def usual(draw: st.DrawFn) -> LoopPolicy:
     """L1 and L2 are guaranteed at most three quarters of the total."""
     total = draw(some.totals())
-    m1 = draw(st.integers(total * 2 // 100, total * 45 // 100))
-    m2 = draw(st.integers(total * 2 // 100, min(total * 45 // 100, total * 75 // 100 - m1)))
-    tops = [draw(st.just(total) | st.integers(max(low, total // 2), total)) for low in (0, m1, m2)]
-    guarantees = (min(total - m1 - m2, tops[0]), m1, m2)
-    bands = PerLevel(
-        *(Band(guarantee_bps=low, ceiling_bps=top) for low, top in zip(guarantees, tops, strict=True))
-    )
+    bands = draw(some.bands_of(total, most_kept=750))
     return LoopPolicy(total_bps=total, bands=bands, lends=True, headroom=0.0)
 
 
@@ -144,10 +137,11 @@ def spread(draw: st.DrawFn, policy: LoopPolicy, count: int) -> list[Traffic]:
     """Steady demand of each level on each of some uplinks: none, greedy, or a rate."""
 
     def demand() -> tuple[Demand, ...]:
-        rate = draw(st.just(0) | st.none() | st.integers(policy.total_bps // 20, policy.total_bps))
-        if rate == 0:
-            return ()
-        return (Demand(kind=Kind.GREEDY if rate is None else Kind.UDP, rate_bps=rate),)
+        share = draw(st.sampled_from([0, None]) | some.permille(50, 1000))
+        if share is None:
+            return (Demand(),)
+        rate = policy.total_bps * share // 1000
+        return (Demand(kind=Kind.UDP, rate_bps=rate),) if rate else ()
 
     return [Traffic(members=MEMBERS, demands={level.name: demand() for level in Level}) for _ in range(count)]
 
