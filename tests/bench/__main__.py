@@ -1,5 +1,6 @@
 """`python -m tests.bench [NAME...] [--json FILE] [--runs N]`: measure what the project claims.
 
+Without a name it is `compare`, netqos beside other ways (tests/bench/compare); `all` are the benchmarks of this file.
 Nothing here passes or fails by the clock of a shared machine: a claim that is not met is shown, and the exit status
 stays 0. It is 1 when a benchmark could not be run.
 """
@@ -21,6 +22,7 @@ from netqos.cli.demo.stage import require_tools
 from netqos.errors import NetqosError
 from netqos.testing.netns import reexec_in_user_namespace
 from tests.bench.ceiling import ceiling
+from tests.bench.compare import command as comparison
 from tests.bench.cost import loop_cost, memory
 from tests.bench.figures import Figure, markdown, table
 from tests.bench.guarantee import guarantee, onset, used
@@ -32,6 +34,7 @@ from tests.bench.limits import limit_accuracy
 from tests.bench.linkstorm import link_storm
 from tests.bench.loss import class_changes, move, take_over
 from tests.bench.many import many
+from tests.bench.onsets import onsets
 from tests.bench.options import Options, say
 from tests.bench.reachable import node_reachable
 from tests.bench.restart import kill9, second_start
@@ -43,6 +46,7 @@ BENCHES: Mapping[str, Callable[[Options], list[Figure]]] = {
     "used": used,
     "ceiling": ceiling,
     "onset": onset,
+    "onsets": onsets,
     "limit-accuracy": limit_accuracy,
     "wake-up": wake_up,
     "move": move,
@@ -69,9 +73,26 @@ BENCHES: Mapping[str, Callable[[Options], list[Figure]]] = {
 LONG = frozenset({"kube-outage", "kube-reconnects", "kube-quiet"})
 """Those of ten minutes to an hour run only where they are named."""
 
+ALL = "all"
+
+COMMANDS: Mapping[str, Callable[[Sequence[str]], int]] = {
+    "compare": comparison.main,
+    "diff": comparison.diff,
+}
+
 
 def main(argv: Sequence[str]) -> int:
-    """Run the benchmarks named, or all that take no more than a few minutes."""
+    """Run the comparison, or the benchmarks named; `all`: those that take no more than a few minutes."""
+    if argv and argv[0] in COMMANDS:
+        return COMMANDS[argv[0]](argv[1:])
+    is_measured = any(word in BENCHES or word in {ALL, "-h", "--help"} for word in argv)
+    if is_measured or (argv and not argv[0].startswith("-")):
+        return measure(argv)
+    return COMMANDS["compare"](argv)
+
+
+def measure(argv: Sequence[str]) -> int:
+    """Run the benchmarks named."""
     arguments = _parser().parse_args(argv)
     options = Options(
         runs=arguments.runs,
@@ -89,7 +110,7 @@ def main(argv: Sequence[str]) -> int:
     figures: list[Figure] = []
     failed: list[str] = []
     try:
-        for name in arguments.names or [name for name in BENCHES if name not in LONG]:
+        for name in _chosen(arguments.names):
             found = _run(name, options)
             figures += found or []
             failed += [name] if found is None else []
@@ -102,6 +123,11 @@ def main(argv: Sequence[str]) -> int:
     return 1 if failed else 0
 
 
+def _chosen(names: Sequence[str]) -> list[str]:
+    short = [name for name in BENCHES if name not in LONG]
+    return [one for name in names for one in (short if name == ALL else [name])]
+
+
 def _write(arguments: argparse.Namespace, figures: Sequence[Figure], options: Options) -> None:
     """Write what is known so far: a run that is cut short has lost nothing."""
     if arguments.json is not None:
@@ -111,10 +137,14 @@ def _write(arguments: argparse.Namespace, figures: Sequence[Figure], options: Op
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m tests.bench", description=(__doc__ or "").partition("\n")[0]
+    parser = argparse.ArgumentParser(prog="./dev bench", description="Measure what the project claims.")
+    parser.add_argument(
+        "names",
+        nargs="+",
+        metavar="NAME",
+        type=_name,
+        help=f"compare (the default), diff, {ALL}, or some of {', '.join(BENCHES)}",
     )
-    parser.add_argument("names", nargs="*", metavar="NAME", type=_name, help=", ".join(BENCHES))
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures, run by run")
     parser.add_argument(
         "--markdown", type=Path, metavar="FILE", help="write the table for a page of the docs"
@@ -136,8 +166,8 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _name(text: str) -> str:
-    if text not in BENCHES:
-        raise argparse.ArgumentTypeError(f"{text!r} is none of {', '.join(BENCHES)}")
+    if text not in BENCHES and text != ALL:
+        raise argparse.ArgumentTypeError(f"{text!r} is none of {', '.join([*COMMANDS, ALL, *BENCHES])}")
     return text
 
 
