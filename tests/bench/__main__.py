@@ -23,7 +23,7 @@ from netqos.errors import NetqosError
 from netqos.testing.netns import reexec_in_user_namespace
 from tests.bench.ceiling import ceiling
 from tests.bench.compare import command as comparison
-from tests.bench.cost import loop_cost, memory
+from tests.bench.cost import memory
 from tests.bench.figures import Figure, markdown, table
 from tests.bench.guarantee import guarantee, onset, used
 from tests.bench.kubefaults import kube_outage, kube_quiet, kube_reconnects
@@ -32,6 +32,8 @@ from tests.bench.kubeload import kube_load
 from tests.bench.latency import latency_flood, latency_l0
 from tests.bench.limits import limit_accuracy
 from tests.bench.linkstorm import link_storm
+from tests.bench.livechanges import live_changes
+from tests.bench.loopcost import loop_cost
 from tests.bench.loss import class_changes, move, take_over
 from tests.bench.many import many
 from tests.bench.onsets import onsets
@@ -39,6 +41,7 @@ from tests.bench.options import Options, say
 from tests.bench.reachable import node_reachable
 from tests.bench.restart import kill9, second_start
 from tests.bench.shaping import local, shaping_cost
+from tests.bench.uplinks import uplinks
 from tests.bench.wake import wake_up
 
 BENCHES: Mapping[str, Callable[[Options], list[Figure]]] = {
@@ -58,6 +61,8 @@ BENCHES: Mapping[str, Callable[[Options], list[Figure]]] = {
     "latency-l0": latency_l0,
     "latency-flood": latency_flood,
     "node-reachable": node_reachable,
+    "live-changes": live_changes,
+    "uplinks": uplinks,
     "loop-cost": loop_cost,
     "link-storm": link_storm,
     "memory": memory,

@@ -10,11 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from netqos.model.levels import Level
+from netqos.model.levels import Direction, Level
 from netqos.testing.daemon import Daemon, workload
 from netqos.testing.netns import Rig
 from netqos.testing.networks import NETWORKS, OUTSIDE, SECOND_WIRE
 from netqos.testing.traffic import TcpFlow
+from tests.bench import uplinks
+from tests.bench.shapers import running
 
 pytestmark = [pytest.mark.kernel("htb", "nft", "bridge", "nft-fib", "nft-socket"), pytest.mark.serial]
 
@@ -143,3 +145,14 @@ def test_a_restart_and_a_killed_daemon_leave_the_parts(rig: Rig) -> None:
         status = daemon.client.get("/v1/status")
         assert status["backends"]["tc"]["repairs"] == 0
         assert {one["code"] for one in status["findings"]} == {"uplinks-share-total"}
+
+
+def test_what_arrives_by_two_uplinks_is_held_to_one_total() -> None:
+    """L0 by one and L2 by the other, then all levels, L2 by both: 40, 30 and 30 percent of 100 Mbit/s."""
+    phases = (uplinks.PHASES[3], uplinks.PHASES[5])
+    with (
+        Rig(pods=tuple(uplinks.PODS), network=uplinks.NETWORK) as rig,
+        running(rig, uplinks.document(rig)),
+    ):
+        seen = uplinks.measure(rig, Direction.RX, phases)
+    assert all(one.worst > 0.85 and one.used > 0.9 and one.second < 1.03 for one in seen), seen
