@@ -96,6 +96,11 @@ class Screen:
             out=text, talk=self.talk, columns=self.columns, paints=self.paints, shows_via=self.shows
         )
 
+    def refit(self) -> None:
+        """Take the terminal's width as it is now."""
+        if self.out.isatty():
+            self.columns = _columns(self.out)
+
     def line(self, *spans: Span | str) -> None:
         """One line of data."""
         self._write([spans])

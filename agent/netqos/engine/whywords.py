@@ -71,13 +71,11 @@ def of_room(why: RoomWhy) -> str:
 
 
 def of_level(level: Level, why: LevelWhy) -> str:
-    """`L0 may use 800M: L1 uses nothing and L2 keeps its guarantee of 200M`."""
-    if why.wanted_bps != why.ceiling_bps:
-        given = f"the law gives {amount(why.wanted_bps)} (for {_seconds(why.held_s)})"
-        return (
-            f"{level.name} may still use {amount(why.ceiling_bps)}: {given}, which is not taken away at once"
-        )
+    """`L0 may use 800M: L1 uses nothing and L2 keeps its guarantee of 200M`; the term is of what the law gives."""
     may = f"{level.name} may use {amount(why.ceiling_bps)}"
+    if why.wanted_bps < why.ceiling_bps:
+        stood = f"until that has stood ({_seconds(why.held_s)} so far)"
+        may += f", over the law's {amount(why.wanted_bps)} {stood}"
     match why.term:
         case Term.OWN_CEILING:
             return f"{may}, its own ceiling"

@@ -22,6 +22,7 @@ from netqos.cli.client import StatusClient, Unreachable
 from netqos.cli.commands import top
 from netqos.cli.commands.common import Call
 from netqos.cli.ctl import main
+from netqos.cli.ticks import Ticks
 from netqos.errors import Rejected
 from netqos.model.health import warning
 from tests.unit.cli.daemon import answering, running
@@ -496,10 +497,10 @@ def test_a_pods_rate_is_the_difference_of_two_readings(
 @pytest.mark.parametrize(
     ("rate", "guarantee", "total", "text"),
     [
-        (0, 0, 0, "." * 30),
-        (100, 50, 100, "#" * 15 + "|" + "#" * 14),
-        (500, 100, 100, "#" * 29 + "|"),
-        (10, 30, 100, "###......|...................."),
+        (0, 0, 0, "." * 24),
+        (100, 50, 100, "#" * 12 + "|" + "#" * 11),
+        (500, 100, 100, "#" * 23 + "|"),
+        (12.5, 30, 100, "###....|................"),
     ],
 )
 def test_a_bar_shows_the_rate_and_the_guarantee(rate: int, guarantee: int, total: int, text: str) -> None:
@@ -528,10 +529,10 @@ def test_top_goes_on_when_the_daemon_comes_back(
 ) -> None:
     real, calls = top.read, itertools.count()
 
-    def read(one: Call) -> top.Reading:
+    def read(one: Call, ticks: Ticks) -> top.Reading:
         if next(calls) == 1:
             raise Unreachable("netqosd went away")
-        return real(one)
+        return real(one, ticks)
 
     monkeypatch.setattr(top, "read", read)
     assert ctl("top", "--count", "3", "--interval", "0.05")[0] == 3

@@ -171,7 +171,8 @@ def test_a_ceiling_that_is_held_back_says_so() -> None:
     unit.settle((790, 100, 100), waits=True)
     found = [why(unit.tick((780, 110, 100), waits=True)) for _ in range(6)][-1]
     assert of_level(Level.L0, found.levels.l0) == (
-        "L0 may still use 800M: the law gives 790M (for 0.1s), which is not taken away at once"
+        "L0 may use 800M, over the law's 790M until that has stood (0.1s so far): "
+        "L1 is left 110M and L2 is left 100M"
     )
 
 

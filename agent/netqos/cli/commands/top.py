@@ -1,7 +1,8 @@
-"""netqosctl top: levels and the busiest pods, again and again.
+"""netqosctl top: levels and why they get what they get, the last decisions, and the busiest pods, again and again.
 
-On a terminal the picture is redrawn in place; elsewhere each one is written below the other. Rates of pods are the
-difference of two readings of the kernel's counters, so the first picture has none.
+On a terminal the picture is redrawn in place; elsewhere each one is written below the other. Between two pictures the
+stream of ticks is followed, so that no decision is lost. Rates of pods are the difference of two readings of the
+kernel's counters, so the first picture has none.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import itertools
 import os
 import shutil
 import time
+from contextlib import closing
 from dataclasses import dataclass
 from io import StringIO
 from typing import Any
@@ -18,19 +20,23 @@ from netqos.cli.client import Unreachable
 from netqos.cli.commands.common import DONE, Call, known_shape
 from netqos.cli.commands.pods import full_name
 from netqos.cli.commands.status import WORDS, headline, room
+from netqos.cli.decisions import short, show_decision
 from netqos.cli.render import Column, Screen, Span, can_show
+from netqos.cli.ticks import Ticks
 from netqos.cli.units import rate, size
 
 Json = dict[str, Any]
 
-BAR = 30
+BAR = 24
+MOST_NEWS = 3
 HOME, CLEAR_LINE, CLEAR_BELOW = "\x1b[H", "\x1b[K", "\x1b[J"
+TOGETHER, SHOWN = "\x1b[?2026h", "\x1b[?2026l"  # a terminal that knows these shows nothing half drawn
 HIDE_CURSOR, SHOW_CURSOR, CLEAR = "\x1b[?25l", "\x1b[?25h", "\x1b[2J"
 
 LEVELS = (
     Column(head="level"),
     Column(head="rate", right=True),
-    Column(head="share of the total, | guarantee"),
+    Column(head="share, | guarantee"),
     Column(head="guarantee", right=True),
     Column(head="ceiling now", right=True),
 )
@@ -48,11 +54,17 @@ PODS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """The node at one moment; `at_s` is this process' monotonic time."""
+    """The node at one moment; `at_s` is this process' monotonic time.
+
+    `ticks` are the newest of each device, `news` the last decisions that changed something, the newest last.
+    """
 
     at_s: float
     status: Json
     pods: tuple[Json, ...]
+    ticks: tuple[Json, ...] = ()
+    news: tuple[Json, ...] = ()
+    note: str = ""
 
 
 def run(call: Call) -> int:
@@ -61,7 +73,8 @@ def run(call: Call) -> int:
     if is_live:
         out.write(HIDE_CURSOR + CLEAR)
     try:
-        _watch(call, is_live=is_live)
+        with closing(Ticks(call.client)) as ticks:
+            _watch(call, ticks, is_live=is_live)
     except KeyboardInterrupt:
         pass
     finally:
@@ -75,37 +88,57 @@ def _is_live(call: Call) -> bool:
     return not call.wants_json and call.screen.out.isatty() and os.environ.get("TERM", "dumb") != "dumb"
 
 
-def _watch(call: Call, *, is_live: bool) -> None:
+def _watch(call: Call, ticks: Ticks, *, is_live: bool) -> None:
     wanted = call.arguments.count
     before: Reading | None = None
+    news: list[Json] = []
     for number in itertools.count(1):
+        ticks.open()
+        call.screen.refit()
         try:
-            now = read(call)
+            now = read(call, ticks)
         except Unreachable as problem:
             if before is None or not is_live:
                 raise
             _draw(call.screen, f"{problem.message}; trying again\n")
         else:
             with known_shape():
-                _show(call, before, now, is_live=is_live)
+                _show(call, before, now, news, is_live=is_live)
             before = now
         if number == wanted:
             return
-        time.sleep(call.arguments.interval)
+        news = ticks.follow(time.monotonic() + call.arguments.interval)
 
 
-def read(call: Call) -> Reading:
+def read(call: Call, ticks: Ticks) -> Reading:
     """Ask for the status and all pods with their counters."""
     status = call.client.get("/v1/status")
     pods = call.client.get("/v1/pods", counters="true")
     with known_shape():
-        return Reading(at_s=time.monotonic(), status=status, pods=tuple(pods["pods"]))
+        return Reading(
+            at_s=time.monotonic(),
+            status=status,
+            pods=tuple(pods["pods"]),
+            ticks=tuple({**_by_device(status["loop"]["units"]), **ticks.newest}.values()),
+            news=tuple(ticks.news),
+            note=_note(ticks),
+        )
 
 
-def _show(call: Call, before: Reading | None, now: Reading, *, is_live: bool) -> None:
+def _by_device(units: list[Json]) -> dict[tuple[str, str], Json]:
+    return {(one["direction"], one["device"]): one for one in units}
+
+
+def _note(ticks: Ticks) -> str:
+    if ticks.problem:
+        return f"decisions between two pictures are not seen: {ticks.problem}"
+    return f"{ticks.missed} ticks were missed: this reader is too slow" if ticks.missed else ""
+
+
+def _show(call: Call, before: Reading | None, now: Reading, news: list[Json], *, is_live: bool) -> None:
     if call.wants_json:
         rates = {pod["uid"]: pod_rates(before, pod, now.at_s) for pod in now.pods}
-        call.screen.json_line("top", {"status": now.status, "pods": rates})
+        call.screen.json_line("top", {"status": now.status, "pods": rates, "decisions": news})
     elif is_live:
         text = StringIO()
         picture(call.screen.through(text), before, now, most_pods=call.arguments.pods)
@@ -117,9 +150,10 @@ def _show(call: Call, before: Reading | None, now: Reading, *, is_live: bool) ->
 
 
 def _draw(screen: Screen, text: str) -> None:
-    """Draw over the last picture, no more lines than the terminal has."""
+    """Draw over the last picture, no more lines than the terminal has, in one write."""
     lines = text.splitlines()[: max(5, shutil.get_terminal_size((100, 24)).lines - 1)]
-    screen.out.write(HOME + "".join(f"{line}{CLEAR_LINE}\n" for line in lines) + CLEAR_BELOW)
+    drawn = "".join(f"{line}{CLEAR_LINE}\n" for line in lines)
+    screen.out.write(f"{TOGETHER}{HOME}{drawn}{CLEAR_BELOW}{SHOWN}")
     screen.out.flush()
 
 
@@ -138,7 +172,26 @@ def picture(screen: Screen, before: Reading | None, now: Reading, *, most_pods: 
             total = direction["total_bps"] or 0
             rows = [_level(screen, name, one, total) for name, one in direction["levels"].items()]
             screen.table(LEVELS, rows, indent=2)
+            _show_why(screen, [one for one in now.ticks if one["direction"] == way])
+    _show_news(screen, now)
     _show_pods(screen, before, now, most_pods)
+
+
+def _show_why(screen: Screen, ticks: list[Json]) -> None:
+    """Why each level of a direction gets what it gets, at the newest tick of each of its devices."""
+    for one in ticks:
+        name: list[Span | str] = [Span(one["device"], "head"), "  "] if len(ticks) > 1 else []
+        screen.prose("  ", *name, Span(one["reason_text"], "dim"), hang=2)
+
+
+def _show_news(screen: Screen, now: Reading) -> None:
+    if now.news or now.note:
+        screen.line()
+        screen.line(Span("last decisions", "head"))
+    for made in now.news[-MOST_NEWS:]:
+        show_decision(screen, made)
+    if now.note:
+        screen.prose(Span(now.note, "warn"), hang=2)
 
 
 def _level(screen: Screen, name: str, level: Json, total_bps: int) -> list[Span | str]:
@@ -197,10 +250,10 @@ def _pod(pod: Json, rates: dict[str, float | None]) -> list[Span | str]:
     return [
         full_name(pod),
         pod["level"],
-        rate(rates["tx"]),
-        rate(pod["limits"]["egress"]["bps"] or None),
-        rate(rates["rx"]),
-        rate(pod["limits"]["ingress"]["bps"] or None),
+        short(rates["tx"]),
+        short(pod["limits"]["egress"]["bps"] or None),
+        short(rates["rx"]),
+        short(pod["limits"]["ingress"]["bps"] or None),
         Span(str(drops), "warn" if drops else ""),
         size(waiting),
     ]
