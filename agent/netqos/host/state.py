@@ -20,8 +20,11 @@ from netqos.host.stateform import MOST_BYTES, unwrapped, wrapped, wrapped_each
 from netqos.model.health import Finding, error, warning
 
 ASIDE = ".set-aside"
+BACKENDS = "backends"
+"""The folder in which each backend has one of its own."""
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,99}")
+_OURS = re.compile(rf"\.?{_NAME.pattern}\.json(\.new|{re.escape(ASIDE)})?")
 _GONE = frozenset({errno.ENOENT, errno.ENOTDIR})
 
 
@@ -139,6 +142,31 @@ class StateFolder:
     def _end_findings(self, name: str) -> None:
         for key in [key for key in self._findings if key[0] == name]:
             del self._findings[key]
+
+
+def documents_in(folder: Path) -> tuple[Path, ...]:
+    """Every document of a state folder and of the backends' below it; what has not our form is somebody else's."""
+    found = [one for place in (folder, *folder.glob(f"{BACKENDS}/*")) for one in place.glob("*")]
+    return tuple(sorted(one for one in found if _OURS.fullmatch(one.name) and _is_document(one)))
+
+
+def forget(folder: Path) -> None:
+    """Remove all of them, and the folders that are empty then. OSError where it cannot be done."""
+    for one in documents_in(folder):
+        one.unlink(missing_ok=True)
+    for place in (*folder.glob(f"{BACKENDS}/*"), folder / BACKENDS, folder):
+        with contextlib.suppress(OSError):  # it is not there or not empty, or something is mounted there
+            place.rmdir()
+
+
+def _is_document(path: Path) -> bool:
+    if path.suffix != ".json":
+        return path.is_file()
+    try:
+        unwrapped(_read(path) or b"")
+    except (OSError, ValueError, RecursionError):
+        return False
+    return True
 
 
 def _cannot(verb: str, path: Path, problem: OSError) -> Finding:

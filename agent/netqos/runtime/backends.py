@@ -9,7 +9,7 @@ from pathlib import Path
 from netqos.backend import Backend, BackendContext, NftRunner
 from netqos.backend.registry import load
 from netqos.host.files import AtomicFiles
-from netqos.host.state import StateFolder
+from netqos.host.state import BACKENDS, StateFolder
 from netqos.model.health import Finding
 from netqos.observe.logs import get_logger
 from netqos.settings.values import Settings
@@ -30,7 +30,7 @@ def make_context(settings: Settings, name: str) -> BackendContext:
     return BackendContext(
         name=name,
         options=settings.backend_options.get(name, {}),
-        state=StateFolder(Path(settings.paths.state) / "backends" / name),
+        state=StateFolder(Path(settings.paths.state) / BACKENDS / name),
         files=AtomicFiles(),
         nft=_nft_runner,
         log=get_logger(f"netqos.backend.{name}").info,

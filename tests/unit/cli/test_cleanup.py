@@ -78,7 +78,8 @@ def sweep(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], t
     """Run the command over the given backends, with the configuration in `tmp_path`."""
     monkeypatch.setattr(cleanup, "_need_rights", lambda: None)
     config = tmp_path / "netqos.yaml"
-    config.write_text(json.dumps({"paths": {"socket": str(tmp_path / "s")}}), encoding="utf-8")
+    paths = {"socket": str(tmp_path / "s"), "state": str(tmp_path / "state")}
+    config.write_text(json.dumps({"paths": paths}), encoding="utf-8")
 
     def run(backends: list[Backend], *words: str) -> tuple[int, str, str]:
         found = error("backend-broken", "backend x", "cannot be loaded")
@@ -109,6 +110,28 @@ def test_a_dry_run_changes_nothing(sweep: Cleanup) -> None:
     assert (code, answer["dry_run"], answer["ok"]) == (0, True, True)
     assert {operation["verb"] for operation in answer["backends"][0]["operations"]} == {"delete"}
     assert asyncio.run(FakeBackend(one.kernel).observe()) == before
+
+
+def test_what_was_kept_is_forgotten_and_files_of_others_stay(sweep: Cleanup, tmp_path: Path) -> None:
+    folder = tmp_path / "state"
+    state, tc = StateFolder(folder), StateFolder(folder / "backends" / "tc")
+    state.save("heard", {"a": 1})
+    state.save("pods", [])
+    state.set_aside("pods", "makes no sense")
+    tc.save("root", {"handle": 1})
+    (folder / "notes.json").write_text('{"kept": "by somebody"}', encoding="utf-8")
+    (folder / "heard.txt").touch()
+    _, out, _ = sweep([], "--dry-run")
+    assert (out.splitlines()[0], len(list(folder.rglob("*.*")))) == ("state: 3 changes would be made", 5)
+    assert sweep([])[0] == 0
+    assert sorted(one.name for one in folder.rglob("*")) == ["heard.txt", "notes.json"]
+
+
+def test_what_was_kept_stays_while_something_is_left(sweep: Cleanup, tmp_path: Path) -> None:
+    state = StateFolder(tmp_path / "state")
+    state.save("heard", {"a": 1})
+    assert sweep([filled(Failing(name="bad"))])[0] == 1
+    assert state.load("heard") == {"a": 1}
 
 
 @pytest.mark.parametrize(

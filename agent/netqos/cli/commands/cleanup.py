@@ -1,7 +1,7 @@
 """netqosctl cleanup: take everything of ours off this node, and put back what was there before.
 
-It does what the daemon would do when asked for nothing at all, with every installed backend, in use or not. While it
-works it holds the daemon's socket, so that none can start.
+It does what the daemon would do when asked for nothing at all, with every installed backend, in use or not, and then
+forgets what was kept for the next start. While it works it holds the daemon's socket, so that none can start.
 """
 
 from __future__ import annotations
@@ -24,9 +24,10 @@ from netqos.cli.render import Screen, Span
 from netqos.cli.units import count
 from netqos.errors import Fatal, NetqosError
 from netqos.host.claim import Claim
+from netqos.host.state import documents_in, forget
 from netqos.model.desired import NOTHING
 from netqos.model.health import Finding
-from netqos.model.plan import Failure, Operation
+from netqos.model.plan import Failure, Operation, Verb
 from netqos.observe.listen import UnixListener, answers
 from netqos.runtime.cluster import is_in_cluster
 
@@ -66,6 +67,8 @@ def run(call: Call) -> int:
     with quiet_log(), _no_daemon(places, holds=not dry_run):
         backends, findings = all_backends(settings)
         swept = asyncio.run(_sweep(backends, dry_run=dry_run))
+        if all(one.is_clean for one in swept):
+            swept += _forgotten(Path(settings.paths.state), dry_run=dry_run)
     for finding in findings:
         call.screen.say(f"{finding.subject}: {finding.message}", hint=finding.hint)
     ok = all(one.is_clean for one in swept)
@@ -122,6 +125,18 @@ async def _sweep(backends: list[Backend], *, dry_run: bool) -> list[Swept]:
             await backend.close()
         swept.append(one)
     return swept
+
+
+def _forgotten(folder: Path, *, dry_run: bool) -> list[Swept]:
+    """What was kept over restarts, once nothing is left that it was kept for; nothing where there is none."""
+    operations = [Operation(verb=Verb.DELETE, subject=str(one)) for one in documents_in(folder)]
+    swept = Swept(backend="state", operations=operations)
+    if not dry_run:
+        try:
+            forget(folder)
+        except OSError as problem:
+            swept.problem = f"{problem.filename}: {problem.strerror}"
+    return [swept] if operations else []
 
 
 async def _sweep_one(backend: Backend, swept: Swept, *, dry_run: bool) -> None:
