@@ -105,7 +105,9 @@ def window_at(moment: Moment, applied: int, policy: PathPolicy, at_s: float) -> 
 
 def _losses(moment: Moment, rates: PerLevel[int], *, is_narrow: bool, held: PerLevel[bool]) -> Losses:
     """Of the levels that drop nothing of their own."""
-    packets = [0 if own else round(rate * WINDOW_S / FRAME_BITS) for rate, own in zip(rates, held, strict=True)]
+    packets = [
+        0 if own else round(rate * WINDOW_S / FRAME_BITS) for rate, own in zip(rates, held, strict=True)
+    ]
     shares = [
         one.remote_loss + (PATH_LOSS if is_narrow and moment.shows_loss else 0.0) for one in moment.demands
     ]

@@ -16,7 +16,7 @@ from tests.property.pathmodel import GREEDY_BPS, Demand, M, Moment, Seen, run
 
 TOTAL = 1000 * M
 AUTO = PathPolicy(total_bps=TOTAL, floor_bps=505 * M, guarantees_bps=PerLevel(500 * M, 300 * M, 200 * M))
-FIXED = replace(AUTO, floor_bps=940 * M)
+FIXED = replace(AUTO, floor_bps=930 * M)
 WIDE = 2 * TOTAL
 IDLE = Demand()
 MINUTE, WINDOWS_A_SECOND = 120, 2
@@ -27,9 +27,9 @@ def greedy(path_bps: int, *, shows_loss: bool = True, flows: tuple[int, int, int
     return Moment(demands=demands, path_bps=path_bps, shows_loss=shows_loss)
 
 
-def wanting(l0: int, l1: int, l2: int, **more: float) -> Moment:
+def wanting(l0: int, l1: int, l2: int, *, remote_loss: float = 0.0) -> Moment:
     """Levels that ask for so many megabits; of each, `remote_loss` is lost elsewhere."""
-    demands = (Demand(wants_bps=one * M, **more) for one in (l0, l1, l2))
+    demands = (Demand(wants_bps=one * M, remote_loss=remote_loss) for one in (l0, l1, l2))
     return Moment(demands=PerLevel(*demands), path_bps=WIDE)
 
 
@@ -52,6 +52,11 @@ def moves(seen: list[Seen]) -> list[Reason]:
     return [one.step.reason for one in seen if one.step is not None]
 
 
+def held_back(seen: list[Seen]) -> float:
+    """The share of the time in which a trial held traffic back."""
+    return sum(one.applied_bps < TOTAL and one.window.waiting > 0 for one in seen) / len(seen)
+
+
 def last_limit(seen: list[Seen]) -> int | None:
     return seen[-1].state.limit_bps
 
@@ -61,6 +66,9 @@ def told_after_s(seen: list[Seen]) -> float | None:
     told = (place for place, one in enumerate(seen, start=1) if one.state.shortfall or one.state.limit_bps)
     return next((place / WINDOWS_A_SECOND for place in told), None)
 
+
+FEW = settings(max_examples=15)
+"""Each example is minutes of windows."""
 
 NOISES = st.lists(st.floats(0.985, 1.015), min_size=7, max_size=60)
 POLICIES = st.sampled_from([AUTO, FIXED])
@@ -85,6 +93,7 @@ def narrow(draw: st.DrawFn, least: float = 0.55, most: float = 0.95) -> Moment:
     return greedy(int(draw(st.floats(least, most)) * TOTAL), shows_loss=draw(st.booleans()), flows=flows)
 
 
+@FEW
 @given(steady(), NOISES, POLICIES)
 def test_traffic_that_asks_for_no_more_is_never_limited_and_never_told(
     moment: Moment, noises: list[float], policy: PathPolicy
@@ -92,9 +101,10 @@ def test_traffic_that_asks_for_no_more_is_never_limited_and_never_told(
     """Idle, limited by applications or receivers, losing packets elsewhere: a trial now and then at most."""
     seen = run(noisy(moment, 2 * MINUTE, noises), policy)
     assert all(one.state.limit_bps is None and one.state.shortfall is None for one in seen)
-    assert sum(one.applied_bps < TOTAL for one in seen) <= len(seen) * 0.15
+    assert held_back(seen) <= 0.15
 
 
+@FEW
 @given(st.integers(10, 1000), st.integers(0, 1000), NOISES, POLICIES)
 def test_a_workload_at_its_own_limit_is_no_narrow_path(
     limit: int, others: int, noises: list[float], policy: PathPolicy
@@ -103,20 +113,23 @@ def test_a_workload_at_its_own_limit_is_no_narrow_path(
     assert all(one.state.limit_bps is None and one.state.shortfall is None for one in seen)
 
 
+@FEW
 @given(st.lists(st.integers(0, 1100), min_size=10, max_size=200), NOISES)
 def test_demand_that_moves_is_no_plateau(totals: list[int], noises: list[float]) -> None:
     moments = [one for each in totals for one in noisy(wanting(each // 2, each // 3, each // 6), 2, noises)]
     assert all(one.state.limit_bps is None and one.state.shortfall is None for one in run(moments, AUTO))
 
 
-@given(st.integers(1, 64), st.integers(1, 64), st.integers(1, 64), NOISES, POLICIES)
+@FEW
+@given(st.tuples(st.integers(1, 64), st.integers(1, 64), st.integers(1, 64)), NOISES, POLICIES)
 def test_a_path_that_carries_the_total_is_left_alone(
-    f0: int, f1: int, f2: int, noises: list[float], policy: PathPolicy
+    flows: tuple[int, int, int], noises: list[float], policy: PathPolicy
 ) -> None:
-    seen = run(noisy(greedy(TOTAL, flows=(f0, f1, f2)), MINUTE, noises), policy)
+    seen = run(noisy(greedy(TOTAL, flows=flows), MINUTE, noises), policy)
     assert (moves(seen), told_after_s(seen)) == ([], None)
 
 
+@FEW
 @given(narrow(), NOISES)
 def test_under_auto_a_narrow_path_is_met_from_below_and_every_level_has_its_share(
     moment: Moment, noises: list[float]
@@ -131,6 +144,7 @@ def test_under_auto_a_narrow_path_is_met_from_below_and_every_level_has_its_shar
         assert held.rates_bps[level] >= 0.97 * promised
 
 
+@FEW
 @given(narrow(least=0.55, most=0.93), NOISES, POLICIES)
 def test_a_narrow_path_that_loses_packets_is_told_within_ten_seconds(
     moment: Moment, noises: list[float], policy: PathPolicy
@@ -140,21 +154,24 @@ def test_a_narrow_path_that_loses_packets_is_told_within_ten_seconds(
     assert after_s <= 10
 
 
+@FEW
 @given(narrow(least=0.965, most=0.975), NOISES)
 def test_what_lies_within_other_ways_of_counting_is_met_without_auto(
     moment: Moment, noises: list[float]
 ) -> None:
     limit = last_limit(run(noisy(moment, MINUTE, noises), FIXED))
     assert limit is not None
-    assert 0.94 * TOTAL <= limit <= moment.path_bps
+    assert 0.93 * TOTAL <= limit <= moment.path_bps
 
 
+@FEW
 @given(narrow(most=0.9), NOISES)
 def test_without_auto_a_total_is_never_lowered_by_more(moment: Moment, noises: list[float]) -> None:
     seen = run(noisy(moment, 2 * MINUTE, noises), FIXED)
     assert min(one.applied_bps for one in seen) >= FIXED.floor_bps
 
 
+@FEW
 @given(st.lists(st.one_of(steady(), narrow(least=0.2, most=1.3)), min_size=1, max_size=12), NOISES, POLICIES)
 def test_never_under_the_floor_never_above_the_total_and_in_bounded_steps(
     moments: list[Moment], noises: list[float], policy: PathPolicy
@@ -165,28 +182,28 @@ def test_never_under_the_floor_never_above_the_total_and_in_bounded_steps(
     assert max(applied) <= TOTAL
     tried: set[int] = {TOTAL}
     for before, after in pairwise(applied):
-        assert after in tried or abs(after - before) <= 0.2 * TOTAL
+        assert after >= min(tried) or before - after <= 0.13 * TOTAL
         tried |= {before, after}
 
 
-@settings(max_examples=40)
+@FEW
 @given(narrow(most=0.9), NOISES)
 def test_the_total_is_back_soon_after_the_path_carries_it_again(moment: Moment, noises: list[float]) -> None:
     wide = replace(moment, path_bps=WIDE)
-    seen = run([*noisy(moment, MINUTE, noises), *noisy(wide, 25 * MINUTE, noises)], AUTO)
+    seen = run([*noisy(moment, MINUTE, noises), *noisy(wide, 12 * MINUTE, noises)], AUTO)
     assert (last_limit(seen), seen[-1].applied_bps, seen[-1].state.shortfall) == (None, TOTAL, None)
 
 
+@FEW
 @given(narrow(most=0.9), NOISES)
 def test_a_narrow_path_is_not_tried_again_and_again(moment: Moment, noises: list[float]) -> None:
     """Once a limit is proven, trials upwards get rarer: over ten minutes a few seconds of each hundred at most."""
     seen = run([*noisy(moment, MINUTE, noises), *noisy(moment, 10 * MINUTE, noises)], AUTO)
-    limit = last_limit(seen)
-    assert limit is not None
-    above = sum(one.applied_bps > limit for one in seen[MINUTE:])
+    above = sum(one.applied_bps > (one.state.limit_bps or TOTAL) for one in seen[MINUTE:])
     assert above <= 0.05 * 10 * MINUTE
 
 
+@FEW
 @given(narrow(most=0.9), NOISES, st.integers(1, 200))
 def test_a_restart_goes_on_with_what_was_proven(moment: Moment, noises: list[float], quiet: int) -> None:
     limit = last_limit(run(noisy(moment, MINUTE, noises), AUTO))
@@ -195,6 +212,7 @@ def test_a_restart_goes_on_with_what_was_proven(moment: Moment, noises: list[flo
     assert (moves(again), again[-1].applied_bps) == ([], limit)
 
 
+@FEW
 @given(narrow(most=0.9), NOISES)
 def test_a_limit_that_the_configuration_allows_no_more_goes_at_once(
     moment: Moment, noises: list[float]
@@ -205,6 +223,7 @@ def test_a_limit_that_the_configuration_allows_no_more_goes_at_once(
     assert (moves(after), applied_bps(after[-1].state, FIXED)) == ([Reason.OUT_OF_RANGE], TOTAL)
 
 
+@FEW
 @given(narrow(), NOISES)
 def test_the_step_is_a_function_of_its_arguments(moment: Moment, noises: list[float]) -> None:
     moments = noisy(moment, MINUTE, noises)
@@ -236,12 +255,12 @@ NOBODYS_FAULT = {
 def test_nothing_is_limited_or_told(name: str, policy: PathPolicy) -> None:
     seen = run([NOBODYS_FAULT[name]] * (10 * MINUTE), policy)
     assert all(one.state.limit_bps is None and one.state.shortfall is None for one in seen)
-    assert sum(one.applied_bps < TOTAL for one in seen) <= 0.05 * len(seen)
+    assert held_back(seen) <= 0.05
 
 
 @pytest.mark.parametrize("shows_loss", [True, False], ids=["losing", "lossless"])
 @pytest.mark.parametrize("percent", [60, 70, 80, 90, 95, 97])
-def test_narrow_paths_under_auto(percent: int, shows_loss: bool) -> None:  # noqa: FBT001 - a parameter of the test
+def test_narrow_paths_under_auto(percent: int, shows_loss: bool) -> None:
     path_bps = TOTAL * percent // 100
     limit = last_limit(run([greedy(path_bps, shows_loss=shows_loss)] * MINUTE, AUTO))
     assert limit is not None

@@ -281,7 +281,7 @@ def _shortfall(state: PathState, window: Window, policy: PathPolicy) -> Shortfal
     known, signs = state.shortfall, signs_of(state.windows)
     is_much_less = signs.sum_bps < TOLD_UNDER * policy.total_bps
     is_still = len(state.windows) == KEPT and signs.stands_still(applied_bps(state, policy), policy)
-    is_lost = signs.is_losing and signs.losing_workloads >= TOLD_WORKLOADS
+    is_lost = signs.is_shared and signs.losing_workloads >= TOLD_WORKLOADS
     if state.trial is None and is_much_less and is_still and is_lost:
         return Shortfall(
             plateau_bps=signs.sum_bps,

@@ -20,7 +20,7 @@ from netqos.model.levels import Direction, PerDirection
 from netqos.model.traffic import Unit
 from netqos.settings.values import Settings
 
-TRIM_PERCENT = 94
+TRIM_PERCENT = 93
 """How far down a total is moved that is not `auto`: what other ways of counting, and the margin under it, explain."""
 
 AUTO_PERCENT = 50

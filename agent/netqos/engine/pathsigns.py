@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from statistics import mean, median
 
 from netqos.engine.pathwindow import Window
 from netqos.model.levels import Level, PerLevel
@@ -31,6 +30,10 @@ gone; and from which on much of what was sent did not arrive."""
 
 EASED, BETTER, WORSE = 0.3, 0.9, 3.0
 """What is left of the losses, at most, where less made them go, and where it helped; how many times as many are new."""
+
+TRADING, FLOODED = 0.7, 0.15
+"""What tells a narrow path from losses that each has elsewhere: a share of variance (`Signs.trading`) up to which
+levels gain what others lose, or so many answers that report a gap."""
 
 ENOUGH = 0.1
 """The share of the traffic whose losses must be known to say that they are gone. Workloads with own drops tell none."""
@@ -57,7 +60,9 @@ class PathPolicy:
 class Signs:
     """Some windows in a row as one: medians of sum and rates, the time with packets waiting, the losses.
 
-    `counted` is the share of the traffic of which losses are known, in full frames.
+    `counted` is the share of the traffic of which losses are known, in full frames. `trading` is the variance of the
+    sum as a share of what the levels' variances add up to: about 1 for levels that know nothing of each other, less
+    where one gains what another loses.
     """
 
     sum_bps: int
@@ -67,6 +72,7 @@ class Signs:
     loss_share: float
     losing_workloads: int
     counted: float
+    trading: float
 
     def binds(self, applied_bps: int) -> bool:
         """Whether the unit's own queue is what holds the traffic back."""
@@ -81,6 +87,11 @@ class Signs:
     def is_losing(self) -> bool:
         """Whether packets are lost beyond the node."""
         return self.loss_share >= LOSING
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether the levels lose packets at one and the same place."""
+        return self.is_losing and (self.trading <= TRADING or self.loss_share >= FLOODED)
 
     def has_eased(self, before: Signs) -> bool:
         """Whether losses that there were are gone."""
@@ -114,22 +125,25 @@ class Signs:
 
 def signs_of(windows: Sequence[Window]) -> Signs:
     """The signs of one window or more."""
-    sums = [window.sum_bps for window in windows]
-    middle = median(sums)
+    sums = sorted(window.sum_bps for window in windows)
+    middle = sums[len(sums) // 2]
     losses = [window.losses for window in windows if window.losses is not None]
     packets = sum(one.packets for one in losses)
 
     frames = sum(sum(window.rates_bps) * window.span_s for window in windows) / FRAME_BITS
 
+    variance = sum(window.level_variance for window in windows)
+
     def rate(level: Level) -> int:
-        return round(median(window.rates_bps[level] for window in windows))
+        return sorted(window.rates_bps[level] for window in windows)[len(windows) // 2]
 
     return Signs(
-        sum_bps=round(middle),
-        spread=(max(sums) - min(sums)) / max(1.0, middle),
+        sum_bps=middle,
+        spread=(sums[-1] - sums[0]) / max(1, middle),
         rates_bps=PerLevel(*map(rate, Level)),
-        waiting=mean(window.waiting for window in windows),
+        waiting=sum(window.waiting for window in windows) / len(windows),
         loss_share=sum(one.answers for one in losses) / packets if packets else 0.0,
         losing_workloads=max((one.workloads for one in losses), default=0),
         counted=packets / frames if frames else 0.0,
+        trading=sum(window.sum_variance for window in windows) / variance if variance else 1.0,
     )

@@ -42,6 +42,7 @@ class Losses:
 class Window:
     """`waiting` is the share of the time in which packets waited in the unit, `beside_bps` as of `Tick`.
 
+    `sum_variance` is that of the ticks' sums, `level_variance` what the variances of the levels add up to.
     `losses` None: nobody looked.
     """
 
@@ -50,6 +51,8 @@ class Window:
     rates_bps: PerLevel[int]
     waiting: float
     beside_bps: int = 0
+    sum_variance: float = 0.0
+    level_variance: float = 0.0
     losses: Losses | None = None
 
     @property
@@ -73,5 +76,12 @@ def window_of(ticks: Sequence[Tick], at_s: float, losses: Losses | None = None) 
         rates_bps=PerLevel(*map(mean, Level)),
         waiting=sum(tick.elapsed_s for tick in ticks if tick.waits) / span_s,
         beside_bps=round(sum(tick.beside_bps * tick.elapsed_s for tick in ticks) / span_s),
+        sum_variance=_variance([sum(tick.rates_bps) for tick in ticks]),
+        level_variance=sum(_variance([tick.rates_bps[level] for tick in ticks]) for level in Level),
         losses=losses,
     )
+
+
+def _variance(values: Sequence[int]) -> float:
+    middle = sum(values) / len(values)
+    return sum((value - middle) ** 2 for value in values) / len(values)
