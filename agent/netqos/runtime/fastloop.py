@@ -39,11 +39,16 @@ class FastLoop:
         *,
         on_lost: Callable[[str], None],
         on_tick: Callable[[tuple[Ground, ...], float, float], None] = lambda _decided, _late, _took: None,
+        on_rest: Callable[[], None] = lambda: None,
     ) -> None:
-        """`on_lost(reason)` and `on_tick(decided, late_s, took_s)` run in the loop's thread; neither may wait."""
+        """`on_lost(reason)` and `on_tick(decided, late_s, took_s)` run in the loop's thread; neither may wait.
+
+        So does `on_rest()`, when nothing is left to steer.
+        """
         self.settings = settings
         self._on_lost = on_lost
         self._on_tick = on_tick
+        self._on_rest = on_rest
         self._lock = threading.Lock()
         self._bell = Bell()
         self._stopping = False
@@ -132,6 +137,8 @@ class FastLoop:
     def _run(self) -> None:
         while not self._stopping:
             next_s = self._steerer.next_s
+            if next_s == math.inf:
+                self._on_rest()
             self._bell.wait(None if next_s == math.inf else next_s - time.monotonic())
             self._tick()
 

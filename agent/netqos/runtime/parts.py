@@ -41,11 +41,13 @@ OnTick = Callable[[tuple[Ground, ...]], None]
 class Hooks:
     """Whom the parts tell what happens; all are called often and must return at once.
 
-    `on_tick(decided)` and `wake()` are called from the loops' threads; `on_loop(name, loop)` with each new loop.
+    `on_tick(decided)`, `on_rest()` (nothing is left to steer) and `wake()` are called from the loops' threads;
+    `on_loop(name, loop)` with each new loop.
     """
 
     on_tick: OnTick = lambda _decided: None
     on_loop: Callable[[str, FastLoop], None] = lambda _name, _loop: None
+    on_rest: Callable[[], None] = lambda: None
     on_pass: Callable[[PassReport], None] = lambda _report: None
     wake: Callable[[], None] = lambda: None
 
@@ -143,7 +145,9 @@ def _runner(
     def policies(desired: DesiredState, path: FastPath) -> Mapping[Unit, LoopPolicy]:
         return loop_policies(desired, path, world.settings.value.loop)
 
-    loop = FastLoop(backend.name, world.settings.value.loop, on_lost=on_lost, on_tick=on_tick)
+    loop = FastLoop(
+        backend.name, world.settings.value.loop, on_lost=on_lost, on_tick=on_tick, on_rest=hooks.on_rest
+    )
     hooks.on_loop(backend.name, loop)
     runner = BackendRunner(backend, loop, policies, clock)
     return runner

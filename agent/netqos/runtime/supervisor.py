@@ -15,10 +15,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from netqos.engine.pathlimits import Limits, remembered
+from netqos.engine.why import Ground
 from netqos.errors import NetqosError, Rejected
 from netqos.host.claim import Claim
 from netqos.host.clock import Clock, SystemClock
 from netqos.host.heap import give_back, keep_heap_small
+from netqos.host.realtime import go_among_others, go_before_others
 from netqos.model.composed import LastGood
 from netqos.model.health import Finding
 from netqos.model.inputs import SourceState
@@ -34,6 +36,7 @@ from netqos.runtime.environment import metrics_listen
 from netqos.runtime.feed import Feeds
 from netqos.runtime.inputs import HostFacts
 from netqos.runtime.parts import Hooks, Parts, make_parts
+from netqos.runtime.precedence import Precedence
 from netqos.runtime.reconciler import PassReport
 from netqos.runtime.remembered import open_source, remember_owner, with_places_searched
 from netqos.settings.values import OnExit
@@ -116,6 +119,7 @@ class Supervisor:
         self._snapshot = first
         self._is_ready = self._is_frozen = False
         self._feeds = Feeds(self._loop)
+        self._precedence = Precedence(before=go_before_others, among=go_among_others, told=self._precedes)
         self._parts = self._make_parts(first, clock)
         self._host = HostFacts(self._parts.node, settings, clock)
         self._kube = follow_kubernetes(self._parts, self._host, settings)
@@ -175,14 +179,24 @@ class Supervisor:
         def wake() -> None:
             self._loop.call_soon_threadsafe(parts.world.wake.set)
 
+        def on_tick(decided: tuple[Ground, ...]) -> None:
+            self._precedence.tick()
+            self._feeds.stream.publish(decided)
+
         hooks = Hooks(
-            on_tick=self._feeds.stream.publish,
+            on_tick=on_tick,
+            on_rest=self._precedence.rest,
             on_loop=self._feeds.rounds.add,
             on_pass=self._passed,
             wake=wake,
         )
         parts = make_parts(first.value.settings, clock, hooks)
         return parts
+
+    def _precedes(self, problem: str) -> None:
+        """Called from a loop's thread, once."""
+        event = "loop_among_other_programs" if problem else "loop_before_other_programs"
+        self._loop.call_soon_threadsafe(lambda: self._log.info(event, why=problem))
 
     def _handle_signals(self) -> None:
         for number in (signal.SIGTERM, signal.SIGINT):
