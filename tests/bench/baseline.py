@@ -36,18 +36,18 @@ def install_static(
     default = f"{_UNKNOWN:x}" if is_out else f"{_LOCAL:x}"
     lines = [
         f"qdisc add dev {device} root handle 1: htb default {default}",
-        _class("1:", 1, total_bps, total_bps, burst=_inner_burst(total_bps)),
+        _class("1:", 1, total_bps, total_bps, burst=inner_burst(total_bps)),
     ]
     for level in Level:
         band = bands[level]
         rate, ceiling = max(band.guarantee_bps, 8000), band.ceiling_bps
-        lines.append(_class("1:1", _CLASS[level], rate, ceiling, burst=_inner_burst(ceiling)))
+        lines.append(_class("1:1", _CLASS[level], rate, ceiling, burst=inner_burst(ceiling)))
     m0 = bands.l0.guarantee_bps
     if is_out:
         lines += _leaf(Level.L0, _HOST, bands.l0, rate=max(m0 // 50, 2_000_000), quantum=60_000)
         lines += _leaf(Level.L0, _CONTROL, bands.l0, rate=1_000_000)
     else:
-        lines.append(_class("1:", _LOCAL, _UNLIMITED_BPS, _UNLIMITED_BPS, burst=_inner_burst(_UNLIMITED_BPS)))
+        lines.append(_class("1:", _LOCAL, _UNLIMITED_BPS, _UNLIMITED_BPS, burst=inner_burst(_UNLIMITED_BPS)))
     lines += _leaf(Level.L1, _UNKNOWN, bands.l1, rate=_leaf_rate(Level.L1, bands.l1))
     for number, (_, level) in enumerate(levels.items()):
         lines += _leaf(level, _FIRST_POD + number, bands[level], rate=_leaf_rate(level, bands[level]))
@@ -60,7 +60,7 @@ def install_plain(rig: Rig, *, total_bps: int, direction: Direction = Direction.
     device = direct_device(rig, direction)
     lines = [
         f"qdisc add dev {device} root handle 1: htb default 1",
-        _class("1:", 1, total_bps, total_bps, burst=_inner_burst(total_bps)),
+        _class("1:", 1, total_bps, total_bps, burst=inner_burst(total_bps)),
         f"qdisc add dev {device} parent 1:1 handle 2: pfifo limit 1000",
     ]
     _batch(rig, device, lines)
@@ -97,7 +97,8 @@ def static_class(number: int) -> str:
     return f"1:{_FIRST_POD + number:x}"
 
 
-def _inner_burst(bps: int) -> int:
+def inner_burst(bps: int) -> int:
+    """A millisecond of a class's rate, at least two packets: late timers lose what does not fit."""
     return max(2 * _MTU, min(bps // 8 // 1000, 1 << 20))
 
 

@@ -55,7 +55,7 @@ class NaiveTree(KernelOnly):
     def apply(self, policy: Policy) -> None:
         """Build both trees; what no pod sent is in L1's class."""
         for way in Direction:
-            build_levels(self.rig, way, policy.bands[way], total_bps=policy.totals_bps[way])
+            _build_levels(self.rig, way, policy.bands[way], total_bps=policy.totals_bps[way])
             classify_by_level(self.rig, policy.pods, way)
 
 
@@ -92,22 +92,16 @@ def install_bottleneck(rig: Rig, policy: Policy) -> None:
         install_plain(rig, total_bps=policy.totals_bps[way], direction=way)
 
 
-def build_levels(rig: Rig, way: Direction, bands: PerLevel[Band], *, total_bps: int | None) -> str:
-    """One class a level, with tc's defaults; where the total is None, each at its ceiling under none. The device."""
+def _build_levels(rig: Rig, way: Direction, bands: PerLevel[Band], *, total_bps: int) -> None:
     device = direct_device(rig, way)
-    lines = [f"qdisc add dev {device} root handle 1: htb default 11"]
-    parent = "1:"
-    if total_bps is not None:
-        lines.append(f"class add dev {device} parent 1: classid 1:1 htb rate {total_bps}bit")
-        parent = "1:1"
+    lines = [
+        f"qdisc add dev {device} root handle 1: htb default 11",
+        f"class add dev {device} parent 1: classid 1:1 htb rate {total_bps}bit",
+    ]
     for level, leaf in _LEVEL_CLASS.items():
-        band = bands[level]
-        rate = band.ceiling_bps if total_bps is None else band.guarantee_bps
-        lines.append(
-            f"class add dev {device} parent {parent} classid {leaf} htb rate {rate}bit ceil {band.ceiling_bps}bit"
-        )
+        rate, ceiling = bands[level].guarantee_bps, bands[level].ceiling_bps
+        lines.append(f"class add dev {device} parent 1:1 classid {leaf} htb rate {rate}bit ceil {ceiling}bit")
     batch(rig, lines)
-    return device
 
 
 def level_class(level: Level) -> str:

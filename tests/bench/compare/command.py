@@ -52,6 +52,7 @@ class Job:
             "cpus": os.cpu_count(),
             "congestion": self.congestion,
             "greedy_s": round(self.times.greedy_s, 2),
+            "watched_s": round(self.times.join_s, 2),
         }
 
 

@@ -44,10 +44,13 @@ class Comparison:
         return self.after / self.before
 
 
-def judge(before: Sequence[float], after: Sequence[float], *, less_is_better: bool | None) -> Change:
-    """SAME unless every run of one side lies on one side of every run of the other."""
+def judge(
+    before: Sequence[float], after: Sequence[float], *, less_is_better: bool | None, resolution: float = 0.0
+) -> Change:
+    """SAME unless all runs of one side lie on one side of all of the other, and the medians can be told apart."""
     middle, other = median(before), median(after)
-    if middle == other or (math.isfinite(middle) and abs(other - middle) <= _NEGLIGIBLE * abs(middle)):
+    negligible = max(resolution, _NEGLIGIBLE * abs(middle))
+    if middle == other or (math.isfinite(middle) and abs(other - middle) <= negligible):
         return Change.SAME
     is_less, is_more = max(after) < min(before), min(after) > max(before)
     if not is_less and not is_more:
@@ -78,5 +81,5 @@ def compare_runs(
                 measure=measure,
                 before=median(then),
                 after=median(now),
-                change=judge(then, now, less_is_better=measure.less_is_better),
+                change=judge(then, now, less_is_better=measure.less_is_better, resolution=measure.resolution),
             )

@@ -111,4 +111,4 @@ def _freed_bps(policy: Policy, way: Direction, gone: Level) -> int:
 
 
 def _ms(seconds: float | None) -> float:
-    return math.inf if seconds is None else 1000 * seconds
+    return math.inf if seconds is None else round(1000 * seconds, 3)

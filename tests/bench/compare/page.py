@@ -50,41 +50,42 @@ def summary(result: Result) -> Iterator[str]:
     """How netqos stands against the tree by hand, and how fast it settles against a stepper."""
     ours, by_hand, stepper = (result.contestant(name) for name in (OURS, BY_HAND, STEPPER))
     if ours is not None and by_hand is not None:
-        yield _against(list(compare_runs(OURS, by_hand.runs, ours.runs)))
+        yield from _against(list(compare_runs(OURS, by_hand.runs, ours.runs)))
     if ours is not None and stepper is not None:
-        for way in ("tx", "rx"):
-            yield from _times_faster(way, ours.median(f"{way}.settled"), stepper.median(f"{way}.settled"))
+        watched_ms = 1000 * float(result.about.get("watched_s", math.nan))
+        for way, word in (("tx", "egress"), ("rx", "ingress")):
+            times = [one.median(f"{way}.settled") for one in (ours, stepper)]
+            yield f"{word}: {_faster(times[0], times[1], watched_ms=watched_ms)}"
 
 
-def _against(found: Sequence[Comparison]) -> str:
+def _against(found: Sequence[Comparison]) -> Iterator[str]:
     judged = [one for one in found if not one.measure.key.startswith("agent.")]
-    named = {
-        change: ", ".join(
-            f"{one.measure.title} ({number(one.after)} against {number(one.before)} {one.measure.unit})"
-            for one in judged
-            if one.change is change
-        )
-        for change in (Change.BETTER, Change.WORSE)
-    }
-    return (
-        f"{OURS} against {BY_HAND}, where no run of one is among those of the other: "
-        f"better in {named[Change.BETTER] or 'no row'}; worse in {named[Change.WORSE] or 'no row'}; "
-        f"the same in all others of {len(judged)} rows"
-    )
-
-
-def _times_faster(way: str, ours_ms: float | None, stepper_ms: float | None) -> Iterator[str]:
-    if ours_ms is None or stepper_ms is None:
-        return
-    word = {"tx": "egress", "rx": "ingress"}[way]
-    bin_ms = 1000 * BIN_S
-    if math.isinf(ours_ms) or math.isinf(stepper_ms):
-        yield f"{word}: steady after {_cell(ours_ms)} ms, the {STEPPER} after {_cell(stepper_ms)} ms"
-        return
-    ratio = (stepper_ms + bin_ms) / (ours_ms + bin_ms)
+    apart = [one for one in judged if one.change is not Change.SAME]
+    counts = {change: sum(one.change is change for one in judged) for change in Change}
     yield (
-        f"{word}: steady {number(ratio)} times faster than the {STEPPER}, each counted to the end "
-        f"of its first good bin ({number(ours_ms + bin_ms)} against {number(stepper_ms + bin_ms)} ms)"
+        f"{OURS} against {BY_HAND} in {len(judged)} rows: better in {counts[Change.BETTER]}, worse in "
+        f"{counts[Change.WORSE]}, no further apart than their own runs in {counts[Change.SAME]}"
+    )
+    for one in apart:
+        figures = f"{_cell(one.after)} against {_cell(one.before)} {one.measure.unit}"
+        yield f"{one.change.value}: {one.measure.title}: {figures}"
+
+
+def _faster(ours_ms: float | None, stepper_ms: float | None, *, watched_ms: float) -> str:
+    """Each counted to the end of its first good bin, so that nothing is faster than can be seen."""
+    if ours_ms is None or stepper_ms is None or math.isinf(ours_ms):
+        return f"{OURS} was not steady in the time watched"
+    own_ms = ours_ms + 1000 * BIN_S
+    if math.isinf(stepper_ms):
+        least = number(watched_ms / own_ms)
+        return (
+            f"{OURS} is steady after {number(own_ms)} ms, the {STEPPER} not within {number(watched_ms)} ms: "
+            f"more than {least} times faster"
+        )
+    other_ms = stepper_ms + 1000 * BIN_S
+    return (
+        f"{OURS} is steady after {number(own_ms)} ms, the {STEPPER} after {number(other_ms)} ms: "
+        f"{number(other_ms / own_ms)} times faster"
     )
 
 

@@ -6,17 +6,22 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from netqos.model.levels import Direction, Level
+from tests.bench.moments import STEP_S
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measure:
-    """One row: its key, what it is called, its unit, whether less is better (None: neither), how it was measured."""
+    """One row: its key, what it is called, its unit, whether less is better (None: neither), how it was measured.
+
+    `resolution`: what can be told apart at all, in its unit.
+    """
 
     key: str
     title: str
     unit: str
     less_is_better: bool | None
     how: str
+    resolution: float = 0.0
 
 
 _READ = "read every 50 ms at the receiver"
@@ -35,6 +40,7 @@ def _of_direction(way: Direction) -> Iterator[Measure]:
             unit="ms",
             less_is_better=True,
             how=f"two greedy levels run, from its first data until all three stay there; {_BINS}",
+            resolution=1000 * STEP_S,
         )
     for level in Level:
         yield Measure(
@@ -43,6 +49,7 @@ def _of_direction(way: Direction) -> Iterator[Measure]:
             unit="ms",
             less_is_better=True,
             how="from its last data until the others together stay above 90 percent of what they may have",
+            resolution=1000 * STEP_S,
         )
     yield Measure(
         key=f"{way.value}.settled",
@@ -50,6 +57,7 @@ def _of_direction(way: Direction) -> Iterator[Measure]:
         unit="ms",
         less_is_better=True,
         how="until every level first stays for a second within 10 percent of its own rate at the end, whatever that is",
+        resolution=1000 * STEP_S,
     )
     yield from _of_rates(way)
     for percent in SHORT_PERCENTS:

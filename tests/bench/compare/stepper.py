@@ -21,8 +21,8 @@ from netqos.model.desired import Band
 from netqos.model.levels import Direction, Level, PerLevel
 from netqos.testing.netns import Rig
 from netqos.testing.processes import Call, run_tool
-from tests.bench.baseline import batch, queue_bytes
-from tests.bench.compare.byhand import build_levels, classify_by_level, level_class
+from tests.bench.baseline import batch, direct_device, inner_burst, queue_bytes
+from tests.bench.compare.byhand import classify_by_level, level_class
 from tests.bench.compare.surface import Policy, Reading
 
 STEP_S = 1.0
@@ -82,12 +82,8 @@ class Adapter:
         sides = {}
         for way in Direction:
             total, bands = policy.totals_bps[way], policy.bands[way]
-            device = build_levels(self._rig, way, bands, total_bps=None)
-            queues = [
-                f"qdisc add dev {device} parent {level_class(level)} bfifo limit {queue_bytes(bands[level])}"
-                for level in Level
-            ]
-            batch(self._rig, queues)
+            device = direct_device(self._rig, way)
+            batch(self._rig, _tree(device, bands))
             classify_by_level(self._rig, policy.pods, way)
             sides[way] = _Side(device=device, total_bps=total, bands=bands)
         self._call = self._rig.node.fork(_run, sides)
@@ -114,6 +110,20 @@ class _Side:
     bands: PerLevel[Band]
 
 
+def _tree(device: str, bands: PerLevel[Band]) -> list[str]:
+    """A class a level at its most, each with the queue of the tree by hand; what no pod sent is in L1's."""
+    lines = [f"qdisc add dev {device} root handle 1: htb default {level_class(Level.L1).removeprefix('1:')}"]
+    for level, band in zip(Level, bands, strict=True):
+        lines.append(_class("add", device, level, band.ceiling_bps))
+        lines.append(f"qdisc add dev {device} parent {level_class(level)} bfifo limit {queue_bytes(band)}")
+    return lines
+
+
+def _class(verb: str, device: str, level: Level, bps: int) -> str:
+    sizes = f"burst {inner_burst(bps)} cburst {inner_burst(bps)}"
+    return f"class {verb} dev {device} parent 1: classid {level_class(level)} htb rate {bps}bit ceil {bps}bit {sizes}"
+
+
 def _run(sides: Mapping[Direction, _Side]) -> None:
     ceilings = {way: side.bands.map(lambda band: band.ceiling_bps) for way, side in sides.items()}
     counts = {way: _sent_bytes(side.device) for way, side in sides.items()}
@@ -137,8 +147,5 @@ def _sent_bytes(device: str) -> int:
 
 
 def _write(device: str, ceilings: PerLevel[int]) -> None:
-    lines = [
-        f"class change dev {device} parent 1: classid {level_class(level)} htb rate {bps}bit ceil {bps}bit"
-        for level, bps in zip(Level, ceilings, strict=True)
-    ]
+    lines = [_class("change", device, level, bps) for level, bps in zip(Level, ceilings, strict=True)]
     run_tool(["tc", "-batch", "-"], text="\n".join(lines) + "\n")

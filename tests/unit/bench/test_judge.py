@@ -41,6 +41,12 @@ def test_there_and_back_is_the_opposite(before: list[float], after: list[float])
     assert judge(before, before, less_is_better=True) is Change.SAME
 
 
+def test_what_cannot_be_told_apart_is_the_same() -> None:
+    assert judge((0, 0), (50, 50), less_is_better=True, resolution=50) is Change.SAME
+    assert judge((0, 0), (100, 100), less_is_better=True, resolution=50) is Change.WORSE
+    assert judge((0, 50), (math.inf,), less_is_better=True, resolution=50) is Change.WORSE
+
+
 def result(**runs: list[dict[str, float]]) -> Result:
     return Result(
         policy={},

@@ -33,7 +33,7 @@ RESULT = Result(
         contestant("netqos", rx_onset_L1=150.0, request_p50=0.2),
         Contestant(name="broken", how="never ran"),
     ),
-    about={"runs": 3, "kernel": "6.18"},
+    about={"runs": 3, "kernel": "6.18", "watched_s": 5.0},
 )
 
 
@@ -84,12 +84,14 @@ def test_the_table_has_a_column_for_each_and_never_for_infinity() -> None:
 
 
 def test_the_summary_tells_better_and_worse_beyond_the_runs_and_the_ratio_to_the_stepper() -> None:
-    told, egress, ingress = summary(RESULT)
-    assert "better in 64-byte request of an L0 pod, p50 (0.2 against 1 ms)" in told
-    assert "worse in ingress: L1 joins" in told
-    assert "egress: use" not in told
-    assert "steady 25 times faster than the 1 s stepper" in egress
-    assert ingress == "ingress: steady after 0 ms, the 1 s stepper after never ms"
+    assert list(summary(RESULT)) == [
+        "netqos against static HTB in 33 rows: better in 1, worse in 1, no further apart than their own runs in 30",
+        "moved: egress: use of the total: 100 against 98 %",
+        "WORSE: ingress: L1 joins, all within 10 % of their share after: 150 against 0 ms",
+        "better: 64-byte request of an L0 pod, p50: 0.2 against 1 ms",
+        "egress: netqos is steady after 100 ms, the 1 s stepper after 2500 ms: 25 times faster",
+        "ingress: netqos is steady after 100 ms, the 1 s stepper not within 5000 ms: more than 50 times faster",
+    ]
 
 
 def test_the_page_says_how_every_row_was_measured() -> None:
