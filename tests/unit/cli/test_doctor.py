@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from netqos.backend import Capabilities
 from netqos.cli.client import StatusClient
 from netqos.cli.commands import doctor as command
 from netqos.cli.ctl import main
-from netqos.cli.doctor import daemon, host, network, others
+from netqos.cli.doctor import daemon, host, network, others, scheduling
 from netqos.cli.doctor.check import Check, Host, Verdict, of_findings, ok, warn
 from netqos.cli.local import NoSuchFile
 from netqos.cli.render import Screen
@@ -282,6 +283,14 @@ def test_the_daemon_is_asked() -> None:
         assert [one.text for one in daemon.daemon(StatusClient(str(path)))][1:] == [
             "it is 0.0.9, this is 0.1.0"
         ]
+
+
+def test_it_is_told_how_the_daemon_is_scheduled(monkeypatch: pytest.MonkeyPatch) -> None:
+    with running() as path:
+        assert verdicts(scheduling.scheduling(str(path))) == ["warn"]
+        monkeypatch.setattr(os, "sched_getscheduler", lambda _pid: os.SCHED_RR)
+        assert verdicts(scheduling.scheduling(str(path))) == ["ok"]
+    assert scheduling.scheduling(str(path)) == []
 
 
 class Probed(FakeBackend):

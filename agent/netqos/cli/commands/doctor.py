@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from netqos.cli.commands.common import DONE, FAILED, Call
-from netqos.cli.doctor import daemon, host, network, others
+from netqos.cli.doctor import daemon, host, network, others, scheduling
 from netqos.cli.doctor.check import Check, Host, Verdict, unknown
 from netqos.cli.local import quiet_log
 from netqos.cli.render import Screen, Span
@@ -37,6 +37,7 @@ def examine(call: Call, where: Host) -> list[Check]:
     found, links = network.uplinks(settings)
     steps: list[tuple[str, Callable[[], list[Check]]]] = [
         ("daemon", lambda: daemon.daemon(call.client)),
+        ("scheduling", lambda: scheduling.scheduling(call.client.path)),
         ("rights", lambda: host.rights(where)),
         ("user namespaces", lambda: host.user_namespaces(where)),
         ("kernel options", lambda: host.kernel_options(where)),
