@@ -169,6 +169,20 @@ COMMANDS = (
         ),
     ),
     Command(
+        name="simulate",
+        runs="simulate:run",
+        help="what a policy and a demand come to, without a daemon",
+        arguments=(
+            Argument(
+                name="file",
+                metavar="SCENARIO",
+                type=values.path,
+                help="YAML or JSON; - for stdin",
+                is_file=True,
+            ),
+        ),
+    ),
+    Command(
         name="pods",
         runs="pods:run",
         help="every pod with its level and limits",

@@ -136,9 +136,14 @@ class FluidUnit:
         return [leaf.sent for leaf in self.tree.leaves]
 
     @property
+    def lost_by_member(self) -> list[float]:
+        """The bytes of each workload that did not fit."""
+        return [queue.lost for queue in self._queues]
+
+    @property
     def lost(self) -> float:
-        """The bytes that did not fit."""
-        return sum(queue.lost for queue in self._queues)
+        """All bytes that did not fit."""
+        return sum(self.lost_by_member)
 
     @property
     def waiting(self) -> PerLevel[float]:

@@ -296,7 +296,7 @@ def _damped(state: UnitState, level: Level, policy: LoopPolicy) -> int:
     assert state.ceilings_bps is not None
     assert state.wanted_bps is not None
     now_s, old, new = state.base.taken_at_s, state.ceilings_bps[level], state.wanted_bps[level]
-    step_bps = policy.total_bps * MIN_STEP * (1 + policy.headroom)
+    step_bps = policy.total_bps * MIN_STEP * (1 + 2 * policy.headroom)
     if new < old:
         is_late = policy.lends and state.raised_s is not None and now_s - state.raised_s < policy.hold_s
         has_stood = now_s - state.wanted_since_s >= policy.hold_s

@@ -45,16 +45,22 @@ def parse_documents(documents: Sequence[tuple[str, str]], *, check: Check | None
     """
     names = [name for name, _ in documents]
     root, problems = _read(documents)
+    settings, issues = settings_of(root, check=check)
+    problems += [root.problem(issue) for issue in islice(issues, MOST_PROBLEMS)]
+    if problems:
+        raise InvalidConfiguration(problems, order=names)
+    return settings
+
+
+def settings_of(root: Node, *, check: Check | None = None) -> tuple[Settings, list[Issue]]:
+    """The settings of one tree, with defaults in the place of what is wrong in it, and all that is wrong."""
     valid, issues = _validate(root)
     issues += [*check_tree(root), *check_values(valid), *_check_trees(root)]
     settings = replace(assemble(valid), places=amount_places(root))
     if check is not None:
         told = {issue.path for issue in issues}
         issues += [issue for issue in check(settings) if issue.path not in told]
-    problems += [root.problem(issue) for issue in islice(issues, MOST_PROBLEMS)]
-    if problems:
-        raise InvalidConfiguration(problems, order=names)
-    return settings
+    return settings, issues
 
 
 def _read(documents: Sequence[tuple[str, str]]) -> tuple[Node, list[Problem]]:
