@@ -30,6 +30,7 @@ def container_of(objects: dict[tuple[str, str], Document]) -> Document:
         ("local-metrics", {"metricsLocal": True}),
         ("kubelet", {"config": {"kubernetes": {"kubelet": "auto"}}}),
         ("publish-status", {"config": {"kubernetes": {"publishStatus": True}}}),
+        ("realtime", {"realtime": True}),
     ],
 )
 def test_the_component_gives_what_the_charts_value_gives(  # noqa: PLR0917 - fixtures and one case
