@@ -13,7 +13,7 @@ from netqos.model.health import Finding
 from netqos.model.ids import PodUid
 from netqos.model.inputs import SourceState
 from netqos.model.levels import Direction, Level
-from netqos.observe import decisionparts, wire
+from netqos.observe import decisionparts, pathparts, wire
 from netqos.observe import wireparts as parts
 from netqos.observe.enforced import Enforcement, Verdict
 from netqos.observe.looks import Look
@@ -43,6 +43,7 @@ def status(view: AgentView, moment: Moment) -> wire.StatusWire:
         sources={name: _source(one, moment) for name, one in view.sources.items()},
         backends={name: _backend(one, moment) for name, one in view.backends.items()},
         loop=_loop(view, moment),
+        paths=pathparts.paths(view, moment),
         findings=parts.findings(view.findings),
     )
 

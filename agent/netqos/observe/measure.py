@@ -45,6 +45,9 @@ def measure(view: AgentView, counters: Counters, recorded: Recorded, moment: Mom
     yield from _node(view, moment)
     for direction in Direction:
         yield from _direction(view, direction, pods, counters)
+    for unit, path in view.paths.items():
+        labels = (unit.device, unit.direction.value)
+        yield Sample("netqos_path_bits_per_second", labels, path.proposed_bps or 0)
     yield from _pods(view, pods[:MOST_PODS], counters)
     yield Sample("netqos_pods_omitted", (), max(0, len(pods) - MOST_PODS))
     yield from _sources(view, moment)

@@ -57,6 +57,12 @@ METRICS: tuple[Metric, ...] = (
         "What the pods may use of the total at this moment: less while the node itself receives much.",
         "direction",
     ),
+    _gauge(
+        "path_bits_per_second",
+        "What the path behind a device was found to carry instead of its total; 0 while nothing speaks against that.",
+        "device",
+        "direction",
+    ),
     _gauge("level_guarantee_bits_per_second", "What a level is guaranteed.", *LEVEL),
     _gauge(
         "level_ceiling_bits_per_second", "What a level may use at most; +Inf where it is not shaped.", *LEVEL

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from netqos.engine.bottleneck import Shortfall, Step
+from netqos.engine.pathsigns import HEAVY
 from netqos.model.health import Finding, info, warning
 from netqos.model.levels import Direction
 from netqos.model.quantities import format_bandwidth
@@ -61,7 +62,8 @@ def _not_reached(unit: Unit, view: PathView, seen: Shortfall) -> Finding:
         f"the receivers of {seen.workloads} workloads report gaps ({seen.loss_share:.2%} of the packets) that no queue "
         f"of this node made"
     )
-    hint = f"set node.bandwidth to {{{way}: {proposed}}}"
+    or_less = " or less" if seen.loss_share >= HEAVY else ""
+    hint = f"set node.bandwidth to {{{way}: {proposed}}}{or_less}"
     if not view.follows:
         hint += f", or to {{{way}: auto}}, which follows what the path carries"
     elif seen.proposed_bps < view.floor_bps:

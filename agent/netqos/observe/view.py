@@ -20,6 +20,7 @@ from netqos.model.levels import Direction
 from netqos.model.plan import ApplyResult, Plan
 from netqos.model.traffic import Decision, Unit
 from netqos.observe.moment import Moment
+from netqos.observe.pathview import PathView
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -75,7 +76,8 @@ class AgentView:
     """Everything that status shows.
 
     `now_s` is the monotonic time of the view; `composition` None: nothing composed yet. `waited_for`: the sources
-    without which it is not ready, and what is the matter with each; `passes` is how often it reconciled.
+    without which it is not ready, and what is the matter with each; `passes` is how often it reconciled. `paths`: what
+    lies behind each unit.
     """
 
     version: str
@@ -91,6 +93,7 @@ class AgentView:
     findings: tuple[Finding, ...]
     waited_for: Mapping[str, str] = field(default_factory=dict)
     passes: int = 0
+    paths: Mapping[Unit, PathView] = field(default_factory=dict)
 
 
 def room_bps(view: AgentView, direction: Direction) -> int | None:

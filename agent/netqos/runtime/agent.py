@@ -16,6 +16,8 @@ from netqos.model.health import Finding
 from netqos.model.ids import PodUid
 from netqos.model.inputs import Override, SourceState
 from netqos.model.plan import ApplyResult, Plan
+from netqos.model.traffic import Unit
+from netqos.observe.pathview import PathView
 from netqos.observe.view import AgentView, LoopView, Numbered, OverrideRequest, Round
 from netqos.runtime.feed import Feeds
 from netqos.runtime.overrides import OverrideBook, accept
@@ -27,7 +29,7 @@ SaveOverrides = Callable[[tuple[Override, ...]], None]
 class RunningAgent:
     """Implements `netqos.observe.view.Agent`."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - one for each part of the view
         self,
         *,
         reconciler: Reconciler,
@@ -37,8 +39,9 @@ class RunningAgent:
         waited_for: Callable[[], Mapping[str, str]],
         extra_findings: Callable[[], tuple[Finding, ...]],
         save_overrides: SaveOverrides,
+        paths: Callable[[], Mapping[Unit, PathView]] = dict,
     ) -> None:
-        """`sources`, `waited_for` and `extra_findings` are asked anew for each view.
+        """`sources`, `waited_for`, `extra_findings` and `paths` are asked anew for each view.
 
         `save_overrides` makes the book durable.
         """
@@ -49,6 +52,7 @@ class RunningAgent:
         self._waited_for = waited_for
         self._extra_findings = extra_findings
         self._save_overrides = save_overrides
+        self._paths = paths
         self._started_s = time.monotonic()
 
     def view(self) -> AgentView:
@@ -69,6 +73,7 @@ class RunningAgent:
             loop=self._loop_view(),
             overrides=tuple(self._book.active().values()),
             findings=(*reconciler.findings(), *self._extra_findings()),
+            paths=self._paths(),
         )
 
     def history(self) -> tuple[Reasoned, ...]:

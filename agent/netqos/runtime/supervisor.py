@@ -131,6 +131,7 @@ class Supervisor:
             waited_for=self._kube.waited_for if self._kube is not None else dict,
             extra_findings=self._extra_findings,
             save_overrides=self._parts.memory.overrides.save,
+            paths=self._parts.watch.views,
         )
 
     async def run(self) -> None:

@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Mapping
 from dataclasses import replace
 
 from netqos.backend import Capabilities, LeafCounters, PacketWay
-from netqos.engine import room
+from netqos.engine import bottleneck, room
 from netqos.engine.room import RoomState
 from netqos.engine.steer import LoopPolicy, Onset, UnitState
 from netqos.engine.why import Ground, Reasoned, why
@@ -20,6 +20,7 @@ from netqos.model.levels import Direction, Level, PerDirection, PerLevel
 from netqos.model.plan import ApplyResult, Failure, Operation, Plan, Verb
 from netqos.model.rules import IpMatch, PortMatch, PortRange, Protocol, Rule
 from netqos.model.traffic import Decision, Reason, Unit, UnitSample
+from netqos.observe.pathview import PathView
 from netqos.observe.view import AgentView, BackendView, LoopView, Numbered, OverrideRequest, Round
 from netqos.runtime.overrides import accept
 from netqos.testing import states
@@ -252,6 +253,23 @@ NOTES = (
 )
 
 
+TX_PATH = PathView(
+    total_bps=1000 * M, floor_bps=930 * M, follows=False, limit_bps=None, shortfall=None, steps=()
+)
+RX_PATH = PathView(
+    total_bps=600 * M,
+    floor_bps=305 * M,
+    follows=True,
+    limit_bps=470 * M,
+    shortfall=bottleneck.Shortfall(
+        plateau_bps=480 * M, loss_share=0.0125, workloads=3, since_s=900.0, seen_s=940.0
+    ),
+    steps=(
+        bottleneck.Step(at_s=950.0, reason=bottleneck.Reason.EASED, before_bps=470 * M, after_bps=470 * M),
+    ),
+)
+
+
 def view(**changes: object) -> AgentView:
     """The busy node; keywords replace fields."""
     whole = AgentView(
@@ -277,6 +295,7 @@ def view(**changes: object) -> AgentView:
             writes=77,
             last_tick_s=999.9,
         ),
+        paths={UNIT: TX_PATH, RX_UNIT: RX_PATH},
         overrides=(OVERRIDE,),
         findings=NOTES,
     )

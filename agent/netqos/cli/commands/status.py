@@ -52,6 +52,9 @@ def show(screen: Screen, status: Json) -> None:
     for way, direction in status["directions"].items():
         screen.line()
         show_direction(screen, way, direction)
+        for path in status["paths"]:
+            if path["direction"] == way:
+                show_path(screen, path)
     screen.line()
     sources = [_source(name, one) for name, one in status["sources"].items()]
     screen.prose("sources   ", *joined(sources or ["none"]), hang=10)
@@ -92,6 +95,18 @@ def show_direction(screen: Screen, way: str, direction: Json) -> None:
     by = ", ".join(direction["enforced_by"])
     rows = [_level(name, one, by) for name, one in direction["levels"].items()]
     screen.table(LEVELS, rows, indent=2)
+
+
+def show_path(screen: Screen, path: Json) -> None:
+    """What the path behind a device carries, where that is not its total, and the last change with its reason."""
+    if path["proposed_bps"] is None:
+        return
+    in_force = path["limit_bps"] is not None
+    verb = "total lowered to" if in_force else "its path carries about"
+    told = f"{path['device']}: {verb} {rate(path['proposed_bps'])} of {rate(path['configured_bps'])}"
+    auto = ", auto" if path["follows"] else ""
+    last = f": {path['steps'][-1]['reason_text']}" if path["steps"] else ""
+    screen.prose("  ", Span(told, "warn"), f"{auto}{last}", hang=4)
 
 
 def room(direction: Json) -> list[Span | str]:

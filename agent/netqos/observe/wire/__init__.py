@@ -52,6 +52,7 @@ from netqos.observe.wire.node import (
     StatusWire,
     UplinkWire,
 )
+from netqos.observe.wire.paths import PathStepWire, UplinkPathWire
 from netqos.observe.wire.pods import (
     ChoiceWire,
     CounterWire,
@@ -95,6 +96,7 @@ __all__ = [
     "OverrideBody",
     "OverrideWire",
     "OverridesWire",
+    "PathStepWire",
     "PathWire",
     "PlanWire",
     "PodWire",
@@ -108,6 +110,7 @@ __all__ = [
     "SourceWire",
     "StatusWire",
     "T",
+    "UplinkPathWire",
     "UplinkWire",
     "Way",
     "WhyWire",

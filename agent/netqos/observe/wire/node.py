@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from netqos.observe.wire.base import FindingWire, LevelName, Way
 from netqos.observe.wire.loop import LoopWire
+from netqos.observe.wire.paths import UplinkPathWire
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,6 +108,8 @@ class RejectedWire:
 class StatusWire:
     """The whole node at a glance; `scope` says which traffic is meant by everything that is enforced.
 
+    `paths` has each device that the loop steers by itself, and what its path was shown to carry.
+
     `waited_for` has the sources without which the node is not ready, and what is the matter with each. `passes` is how
     often it was reconciled since the start.
     """
@@ -126,6 +129,7 @@ class StatusWire:
     sources: dict[str, SourceWire]
     backends: dict[str, BackendWire]
     loop: LoopWire
+    paths: list[UplinkPathWire]
     findings: list[FindingWire]
 
 
