@@ -30,6 +30,7 @@ from tests.bench.kubefaults import kube_outage, kube_quiet, kube_reconnects
 from tests.bench.kubelatency import kube_latency
 from tests.bench.kubeload import kube_load
 from tests.bench.latency import latency_flood, latency_l0
+from tests.bench.lateness import lateness
 from tests.bench.limits import limit_accuracy
 from tests.bench.linkstorm import link_storm
 from tests.bench.livechanges import live_changes
@@ -38,9 +39,11 @@ from tests.bench.loss import class_changes, move, take_over
 from tests.bench.many import many
 from tests.bench.onsets import onsets
 from tests.bench.options import Options, say
+from tests.bench.predictions import predictions
 from tests.bench.reachable import node_reachable
 from tests.bench.restart import kill9, second_start
 from tests.bench.shaping import local, shaping_cost
+from tests.bench.streams import streams
 from tests.bench.uplinks import uplinks
 from tests.bench.wake import wake_up
 
@@ -50,6 +53,7 @@ BENCHES: Mapping[str, Callable[[Options], list[Figure]]] = {
     "ceiling": ceiling,
     "onset": onset,
     "onsets": onsets,
+    "predictions": predictions,
     "limit-accuracy": limit_accuracy,
     "wake-up": wake_up,
     "move": move,
@@ -64,7 +68,9 @@ BENCHES: Mapping[str, Callable[[Options], list[Figure]]] = {
     "live-changes": live_changes,
     "uplinks": uplinks,
     "loop-cost": loop_cost,
+    "lateness": lateness,
     "link-storm": link_storm,
+    "streams": streams,
     "memory": memory,
     "second-start": second_start,
     "kill9": kill9,
