@@ -58,6 +58,7 @@ class Followed:
             slo=Cell(None, wake=wake),
             bandwidth_annotation=Cell(None, wake=wake),
             complete=Cell(value=False, wake=wake),
+            path_limits=Cell({}, wake=wake),
         )
         self.sources = KubeSources(self.settings, self.node, SystemClock(), pace=self._pace)
         self.sources.start(self.world)
