@@ -1,0 +1,195 @@
+"""Thirty scenarios whose steady state is predicted and measured: data alone.
+
+Totals are tens to hundreds of megabits, so that two cores carry them; shares are asymmetric, so that a swapped level or
+direction is seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from netqos.model.levels import Direction
+from netqos.testing.daemon import Document
+
+TX, RX = Direction.TX, Direction.RX
+LATER = "200M"
+"""The total of the other direction."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pod:
+    """`count` pods that want the same."""
+
+    name: str
+    level: str
+    wants: str
+    limit: str = ""
+    count: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """One scenario. `shares` are percent of the total by level (`l1`): guarantee and ceiling; None: its default.
+
+    `off` names a class that is not switched on.
+    """
+
+    name: str
+    way: Direction
+    total: str
+    pods: tuple[Pod, ...]
+    shares: Mapping[str, tuple[int | None, int | None]] = field(default_factory=dict)
+    off: str = ""
+
+    @property
+    def head(self) -> Document:
+        """Totals and policy, as a configuration file and a scenario have them."""
+        totals = {one.value: self.total if one is self.way else LATER for one in Direction}
+        return {"node": {"bandwidth": totals}, "policy": self._policy()}
+
+    @property
+    def scenario(self) -> Document:
+        """For `netqosctl simulate`."""
+        word = self.way.pod_word
+        workloads = [
+            {
+                "name": pod.name,
+                "level": pod.level,
+                "count": pod.count,
+                word: [pod.wants],
+                **({"limits": {word: pod.limit}} if pod.limit else {}),
+            }
+            for pod in self.pods
+        ]
+        return {**self.head, "length": "3s", "workloads": workloads}
+
+    @property
+    def each(self) -> Mapping[str, Pod]:
+        """Every pod by the name that it has in the prediction."""
+        return {
+            pod.name if pod.count == 1 else f"{pod.name}-{number}": pod
+            for pod in self.pods
+            for number in range(1, pod.count + 1)
+        }
+
+    def _policy(self) -> Document:
+        if self.off:
+            return {"resourceQOSStrategy": self._classes()}
+        keys = (f"{self.way.value}Min", f"{self.way.value}Max")
+        levels: dict[str, Any] = {}
+        for level, bounds in self.shares.items():
+            given = zip(keys, bounds, strict=True)
+            levels[level] = {key: f"{percent}%" for key, percent in given if percent is not None}
+        return {"enable": True, "levels": levels}
+
+    def _classes(self) -> Document:
+        word = self.way.pod_word
+        names = {"l0": "systemClass", "l1": "lsClass", "l2": "beClass"}
+        found: Document = {}
+        for level, name in names.items():
+            low, high = self.shares.get(level, (None, None))
+            bounds = {f"{word}Request": low, f"{word}Limit": high}
+            given = {key: percent for key, percent in bounds.items() if percent is not None}
+            found[name] = {"networkQOS": {"enable": level != self.off, **given}}
+        return found
+
+
+def pod(name: str, level: str, wants: str = "greedy", *, limit: str = "", count: int = 1) -> Pod:
+    """A pod in one line."""
+    return Pod(name=name, level=level, wants=wants, limit=limit, count=count)
+
+
+WEB, API, BATCH = pod("web", "l0"), pod("api", "l1"), pod("batch", "l2")
+USUAL: Mapping[str, tuple[int | None, int | None]] = {"l1": (30, None), "l2": (20, None)}
+
+
+def _case(
+    name: str, way: Direction, total: str, *pods: Pod, off: str = "", **shares: tuple[int | None, int | None]
+) -> Case:
+    return Case(name=name, way=way, total=total, pods=pods, shares=shares or USUAL, off=off)
+
+
+CASES: tuple[Case, ...] = (
+    _case("all greedy", TX, "200M", WEB, API, BATCH),
+    _case("L0 is promised least", TX, "300M", WEB, API, BATCH, l1=(60, None), l2=(28, None)),
+    _case("L0 idle", TX, "200M", API, BATCH),
+    _case("L1 idle", TX, "200M", WEB, BATCH),
+    _case("L2 idle", TX, "200M", WEB, API),
+    _case("L2 alone under its ceiling", TX, "200M", BATCH, l1=(30, None), l2=(20, 80)),
+    _case("L1 alone under its ceiling", TX, "250M", API, l1=(30, 60), l2=(20, None)),
+    _case("L0's ceiling is low", TX, "200M", WEB, API, BATCH, l0=(None, 40), l1=(30, None), l2=(20, None)),
+    _case(
+        "L0's ceiling is low, L1 idle", TX, "200M", WEB, BATCH, l0=(None, 40), l1=(30, None), l2=(20, None)
+    ),
+    _case("L1's ceiling is low, L0 idle", TX, "200M", API, BATCH, l1=(30, 50), l2=(20, None)),
+    _case("L0 wants little", TX, "200M", pod("web", "l0", "udp 40M"), API, BATCH),
+    _case("L1 wants little", TX, "200M", WEB, pod("api", "l1", "udp 36M"), BATCH),
+    _case("L2 wants little", TX, "200M", WEB, API, pod("batch", "l2", "udp 24M")),
+    _case("L2 floods", TX, "200M", WEB, API, pod("flood", "l2", "udp 300M")),
+    _case("L1 floods", TX, "200M", WEB, pod("flood", "l1", "udp 300M"), BATCH),
+    _case("all flood", TX, "150M", *(pod(f"flood{n}", f"l{n}", "udp 220M") for n in range(3))),
+    _case(
+        "room for all",
+        TX,
+        "200M",
+        pod("web", "l0", "udp 50M"),
+        pod("api", "l1", "udp 40M"),
+        pod("batch", "l2", "udp 60M"),
+    ),
+    _case("a limit in L0", TX, "200M", pod("web", "l0", limit="45M"), BATCH),
+    _case("a limit under a flood in L1", TX, "200M", WEB, API, pod("slow", "l1", "udp 90M", limit="25M")),
+    _case(
+        "limits on all",
+        TX,
+        "300M",
+        pod("web", "l0", limit="80M"),
+        pod("api", "l1", limit="60M"),
+        pod("batch", "l2", limit="35M"),
+    ),
+    _case("eight in L2 against one in L0", TX, "240M", WEB, pod("batch", "l2", count=8)),
+    _case("six in L0 against one in L2", TX, "240M", pod("web", "l0", count=6), BATCH),
+    _case(
+        "sixteen flows beside one",
+        TX,
+        "240M",
+        WEB,
+        pod("many", "l1", "tcp flows=16"),
+        pod("one", "l1", "tcp"),
+    ),
+    _case("L1 is off", TX, "200M", WEB, API, BATCH, off="l1", l2=(20, None)),
+    _case("received: all greedy", RX, "300M", WEB, API, BATCH, l1=(25, None), l2=(15, None)),
+    _case(
+        "received: L2 floods", RX, "240M", WEB, pod("flood", "l2", "udp 300M"), l1=(25, None), l2=(15, None)
+    ),
+    _case("received: L0 idle", RX, "240M", API, BATCH, l1=(25, None), l2=(15, None)),
+    _case(
+        "received: a limit in L1",
+        RX,
+        "240M",
+        pod("slow", "l1", limit="30M"),
+        BATCH,
+        l1=(25, None),
+        l2=(15, None),
+    ),
+    _case(
+        "received: five in L1, L0's ceiling is low",
+        RX,
+        "240M",
+        WEB,
+        pod("api", "l1", count=5),
+        l0=(None, 50),
+        l1=(25, None),
+        l2=(15, None),
+    ),
+    _case(
+        "received: L2's ceiling, L1 wants little",
+        RX,
+        "240M",
+        pod("api", "l1", "udp 30M"),
+        BATCH,
+        l1=(25, None),
+        l2=(15, 60),
+    ),
+)
