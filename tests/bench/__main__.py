@@ -31,6 +31,7 @@ from tests.bench.kubelatency import kube_latency
 from tests.bench.kubeload import kube_load
 from tests.bench.latency import latency_flood, latency_l0
 from tests.bench.lateness import lateness
+from tests.bench.lateness import lateness
 from tests.bench.limits import limit_accuracy
 from tests.bench.linkstorm import link_storm
 from tests.bench.livechanges import live_changes
@@ -68,6 +69,7 @@ BENCHES: Mapping[str, Callable[[Options], list[Figure]]] = {
     "live-changes": live_changes,
     "uplinks": uplinks,
     "loop-cost": loop_cost,
+    "lateness": lateness,
     "lateness": lateness,
     "link-storm": link_storm,
     "streams": streams,

@@ -8,12 +8,8 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
-import sys
-import tempfile
 import time
-from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
@@ -21,6 +17,7 @@ from pathlib import Path
 
 from netqos.testing.analysis import percentile
 from netqos.testing.faultreplies import Body, CutBody, HalfBody, HangUp, Reply, gone, status
+from tests.bench import lateticks
 from tests.bench.figures import Figure, at_most, number
 from tests.bench.kubenode import EGRESS, KubeNode, following_node
 from tests.bench.options import Options, say
@@ -28,28 +25,13 @@ from tests.bench.options import Options, say
 PODS, CHURN_S = 500, 10.0
 BIG_PODS, BIG_BYTES, LISTS = 1000, 100_000, 3
 IDLE_S = 10.0
-PORT = 9469
-LATE_S = 0.005
 INTERVAL = "20ms"
 
 _NICE = 10
-_BUCKET = re.compile(r'^netqos_tick_lateness_seconds_bucket\{le="([^"]+)"\} (\S+)$', re.MULTILINE)
-_SLEEPER = """
-import sys, time
-due = time.monotonic()
-with open(sys.argv[1], "w", buffering=1) as file:
-    while True:
-        due = max(due + 0.02, time.monotonic())
-        time.sleep(max(0.0, due - time.monotonic()))
-        now = time.monotonic()
-        print(now, now - due, file=file)
-"""
 _REPLIES: tuple[Reply, ...] = (
     *(status(500), status(429, retry_after_s=1), Body(content=b"<html>")),
     *(HalfBody(), CutBody(), HangUp()),
 )
-
-Buckets = Mapping[float, float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,12 +48,13 @@ class _Late:
 def kube_load(options: Options) -> list[Figure]:
     """Lateness of the ticks, p99: idle, 500 pods in 10 s, lists of 1,000 large pods, faults of the server."""
     del options
-    document = {"metrics": {"listen": f"127.0.0.1:{PORT}"}, "loop": {"interval": INTERVAL}}
+    document = {"metrics": lateticks.METRICS, "loop": {"interval": INTERVAL}}
     with ExitStack() as stack:
         stack.enter_context(_low_priority())
         node = stack.enter_context(following_node(1, more=document))
         _raise(node.daemon.pid)
-        sleeps = stack.enter_context(_sleeper())
+        sleeps = stack.enter_context(lateticks.sleeper())
+        _raise(sleeps.pid)
         time.sleep(2)
         idle = _watch(node, sleeps, "idle", _idle)
         phases = {
@@ -145,65 +128,25 @@ def _lists(node: KubeNode) -> None:
 # -------------------------------------------------------------- how late it was
 
 
-def _watch(node: KubeNode, sleeps: Path, name: str, work: Callable[[KubeNode], None]) -> _Late:
+def _watch(node: KubeNode, sleeps: lateticks.Sleeper, name: str, work: Callable[[KubeNode], None]) -> _Late:
     say(f"kube-load: {name}")
-    before, began_s = _buckets(node), time.monotonic()
+    before, began_s = lateticks.buckets(node.rig), time.monotonic()
     work(node)
-    ended_s, after = time.monotonic(), _buckets(node)
-    counts = {bound: after[bound] - before[bound] for bound in after}
-    ticks = counts[float("inf")]
-    lines = [line.split() for line in sleeps.read_text(encoding="ascii").splitlines()[:-1]]
-    late = [float(late_s) for at_s, late_s in lines if began_s <= float(at_s) <= ended_s]
+    ended_s, after = time.monotonic(), lateticks.buckets(node.rig)
+    counts = lateticks.since(before, after)
     return _Late(
-        ticks=int(ticks),
-        p99_ms=1000 * _p99(counts),
-        over=100 * (ticks - counts[LATE_S]) / max(ticks, 1),
-        sleeper_p99_ms=1000 * percentile(late, 99),
+        ticks=lateticks.ticks(counts),
+        p99_ms=1000 * lateticks.percentile_s(counts, 99),
+        over=lateticks.over_percent(counts),
+        sleeper_p99_ms=1000 * percentile(sleeps.late_s(began_s, ended_s), 99),
         most_mib=_peak_mib(node.daemon.pid),
     )
-
-
-def _p99(counts: Buckets) -> float:
-    """As Prometheus takes it from a histogram: even within a bucket; the last bound for what lies above it."""
-    bounds = sorted(counts)
-    wanted = 0.99 * counts[bounds[-1]]
-    place = bisect_left([counts[bound] for bound in bounds], wanted)
-    lower, below = (bounds[place - 1], counts[bounds[place - 1]]) if place else (0.0, 0.0)
-    upper = bounds[place]
-    if upper == float("inf"):
-        return lower
-    return lower + (upper - lower) * (wanted - below) / max(counts[upper] - below, 1)
-
-
-def _buckets(node: KubeNode) -> Buckets:
-    text = node.rig.node.call(_scrape)
-    return {float(bound): float(count) for bound, count in _BUCKET.findall(text)}
-
-
-def _scrape() -> str:
-    import urllib.request  # noqa: PLC0415 - in the child only
-
-    with urllib.request.urlopen(f"http://127.0.0.1:{PORT}/metrics", timeout=10) as answer:
-        return str(answer.read().decode())
 
 
 def _peak_mib(pid: int) -> float:
     found = re.search(r"VmHWM:\s+(\d+)", Path(f"/proc/{pid}/status").read_text(encoding="ascii"))
     assert found is not None
     return int(found[1]) / 1024
-
-
-@contextmanager
-def _sleeper() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "late"
-        process = subprocess.Popen([sys.executable, "-c", _SLEEPER, str(path)])
-        _raise(process.pid)
-        try:
-            yield path
-        finally:
-            process.kill()
-            process.wait()
 
 
 @contextmanager
@@ -235,7 +178,7 @@ def _figure(what: str, late: _Late, idle: _Late) -> Figure:
         what=f"{what}: tick lateness p99",
         unit="ms",
         runs=(late.p99_ms,),
-        target=at_most(1000 * LATE_S),
+        target=at_most(1000 * lateticks.LATE_S),
         baseline=(late.sleeper_p99_ms,),
         baseline_name="a process that only sleeps",
         note=f"{ratio}{number(late.over)} % of {late.ticks} ticks over 5 ms",
