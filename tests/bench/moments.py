@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 
 from netqos.testing.analysis import Series
 
@@ -11,6 +12,11 @@ BIN_S, STEP_S = 0.1, 0.05
 _BAND = 0.1
 _DATA_BYTES = 10_000
 """More than a connection's first handshake: data has begun to arrive."""
+
+
+def longest_gap_s(series: Series) -> float:
+    """The longest time without a reading: the machine, not the traffic, stood still."""
+    return max((later - earlier for earlier, later in pairwise(series.at_s)), default=0.0)
 
 
 def arrived_s(series: Series, name: str, start_s: float, end_s: float) -> float:

@@ -31,6 +31,7 @@ _NAMES = {
     _NFT_NEWGEN: "nft transaction",
 }
 _SO_RCVBUFFORCE = 33  # include/uapi/asm-generic/socket.h
+_ROOM_BYTES = 1 << 23
 _HEADER = struct.Struct("=IHHII")
 _TCMSG = struct.Struct("=BxxxiII")  # include/uapi/linux/rtnetlink.h: family, device, handle, parent
 _DELQDISC, _ROOT = 37, 0xFFFFFFFF
@@ -77,10 +78,18 @@ def _count(stop: int, started: int) -> dict[str, int]:
         socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETFILTER) as netfilter,
     ):
         for one, group in ((route, _TC_GROUP), (netfilter, _NFT_GROUP)):
-            one.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, 1 << 23)
+            _enlarge(one)
             one.bind((0, group))
         os.write(started, _READY)
         return dict(_collect(stop, (route, netfilter)))
+
+
+def _enlarge(one: socket.socket) -> None:
+    """Room for a storm of reports; within a user namespace the machine's limit holds."""
+    try:
+        one.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, _ROOM_BYTES)
+    except PermissionError:
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _ROOM_BYTES)
 
 
 def _collect(stop: int, sockets: tuple[socket.socket, ...]) -> Counter[str]:

@@ -4,15 +4,10 @@ from __future__ import annotations
 
 import argparse
 import os
-import platform
 import sys
-import time
-import traceback
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-import netqos
 from netqos.cli.demo.stage import require_tools
 from netqos.errors import NetqosError, Rejected
 from netqos.testing.netns import reexec_in_user_namespace
@@ -20,67 +15,16 @@ from tests.bench.compare import ours, stepper
 from tests.bench.compare.byhand import NaiveTree, Nothing, PodLimits, StaticTree
 from tests.bench.compare.chart import draw
 from tests.bench.compare.judge import compare
-from tests.bench.compare.measures import evaluate
 from tests.bench.compare.page import changes, markdown, table
-from tests.bench.compare.results import Contestant, Result, picture_of, policy_json, read, write
-from tests.bench.compare.session import Times, record
-from tests.bench.compare.surface import Enforcer, Policy, load, usual_policy
-from tests.bench.options import congestions, say
+from tests.bench.compare.results import read, write
+from tests.bench.compare.runner import Job, run
+from tests.bench.compare.session import Times
+from tests.bench.compare.surface import Enforcer, load
+from tests.bench.options import congestions
 
 BUILT_IN: Mapping[str, type[Enforcer]] = {
     one.name: one for one in (Nothing, StaticTree, NaiveTree, PodLimits, stepper.Adapter, ours.Adapter)
 }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
-    """What to run: enforcers by name, how often, how long, with which congestion control."""
-
-    enforcers: Mapping[str, type[Enforcer]]
-    runs: int = 5
-    times: Times = field(default_factory=Times)
-    policy: Policy = field(default_factory=usual_policy)
-    congestion: str = "cubic"
-
-    @property
-    def about(self) -> dict[str, object]:
-        """For the file: the machine and the lengths."""
-        return {
-            "netqos": netqos.__version__,
-            "kernel": platform.release(),
-            "python": platform.python_version(),
-            "cpus": os.cpu_count(),
-            "congestion": self.congestion,
-            "greedy_s": round(self.times.greedy_s, 2),
-            "watched_s": round(self.times.join_s, 2),
-        }
-
-
-def run(job: Job) -> tuple[Result, list[str]]:
-    """All runs, the enforcers in turns so that a drift of the machine hits them alike; and the runs that failed."""
-    found = {name: Contestant(name=name, how=made.how) for name, made in job.enforcers.items()}
-    failed: list[str] = []
-    for number in range(1, job.runs + 1):
-        for name, made in job.enforcers.items():
-            start_s = time.monotonic()
-            try:
-                recording = record(made(), job.policy, job.times, congestion=job.congestion)
-                one = found[name]
-                found[name] = replace(
-                    one,
-                    runs=(*one.runs, evaluate(recording, job.policy)),
-                    picture=one.picture or picture_of(recording),
-                )
-            except Exception:  # noqa: BLE001 - one enforcer that fails does not hide the others
-                traceback.print_exc()
-                failed.append(f"run {number} of {name}")
-            say(f"compare: run {number} of {job.runs}, {name}: {time.monotonic() - start_s:.0f} s")
-    result = Result(
-        policy=policy_json(job.policy),
-        contestants=tuple(found.values()),
-        about={"runs": job.runs, **job.about},
-    )
-    return result, failed
 
 
 def main(argv: Sequence[str]) -> int:
@@ -123,6 +67,11 @@ def diff(argv: Sequence[str]) -> int:
 
 
 def _job(arguments: argparse.Namespace) -> Job:
+    for path in (arguments.json, arguments.svg, arguments.markdown):
+        if path is not None and not (path.parent.is_dir() and os.access(path.parent, os.W_OK)):
+            raise Rejected(
+                "cannot be written there", subject=str(path), hint="name a file in a folder that is there"
+            )
     added = [load(path) for path in arguments.adapter]
     known = dict(BUILT_IN)
     for one in added:

@@ -15,6 +15,10 @@ _NEGLIGIBLE = 0.01
 """Medians that are closer than this share of themselves are called the same, however steady the runs were."""
 
 
+_FEWEST = 3
+"""With fewer runs on either side nothing is told apart: chance would be told as a change."""
+
+
 class Change(enum.Enum):
     """What became of a measure; MOVED where neither direction is better."""
 
@@ -81,5 +85,11 @@ def compare_runs(
                 measure=measure,
                 before=median(then),
                 after=median(now),
-                change=judge(then, now, less_is_better=measure.less_is_better, resolution=measure.resolution),
+                change=_change(then, now, measure),
             )
+
+
+def _change(then: Sequence[float], now: Sequence[float], measure: Measure) -> Change:
+    if min(len(then), len(now)) < _FEWEST:
+        return Change.SAME
+    return judge(then, now, less_is_better=measure.less_is_better, resolution=measure.resolution)

@@ -83,6 +83,7 @@ def test_guarantees_fill_each_total() -> None:
     [
         (["--enforcer", "nobody"], "unknown: nobody"),
         (["--adapter", "none.py"], "none.py: is no Python file"),
+        (["--json", "/nowhere/result.json"], "/nowhere/result.json: cannot be written there"),
     ],
 )
 def test_a_wrong_command_line_is_told_before_anything_runs(

@@ -55,13 +55,18 @@ def result(**runs: list[dict[str, float]]) -> Result:
 
 
 def test_only_what_both_results_have_is_compared() -> None:
-    before = result(netqos=[{"tx.used": 98.0, "agent.cpu": 2.0}], gone=[{"tx.used": 1.0}])
-    after = result(netqos=[{"tx.used": 99.5, "request.p50": 1.0}], fresh=[{"tx.used": 1.0}])
+    before = result(netqos=[{"tx.used": 98.0, "agent.cpu": 2.0}] * 3, gone=[{"tx.used": 1.0}])
+    after = result(netqos=[{"tx.used": 99.5, "request.p50": 1.0}] * 3, fresh=[{"tx.used": 1.0}])
     found = list(compare(before, after))
     assert [(one.who, one.measure.key, one.before, one.after, one.change) for one in found] == [
         ("netqos", "tx.used", 98.0, 99.5, Change.MOVED)
     ]
     assert found[0].ratio == pytest.approx(99.5 / 98)
+
+
+def test_two_runs_tell_nothing() -> None:
+    before, after = ([{"tx.used": value}] * 2 for value in (98.0, 99.5))
+    assert [one.change for one in compare(result(netqos=before), result(netqos=after))] == [Change.SAME]
 
 
 def test_no_ratio_where_there_is_none() -> None:

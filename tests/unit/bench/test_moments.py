@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 
 from netqos.model.levels import Direction, Level
-from tests.bench.moments import arrived_s, departed_s, held_after_s, steady_after_s
+from netqos.testing.analysis import Series
+from tests.bench.moments import arrived_s, departed_s, held_after_s, longest_gap_s, steady_after_s
 from tests.unit.bench.runs import MARKS, series, steady
 
 BACK, GONE = ((one.start_s, one.end_s) for one in MARKS[2:4])
@@ -52,3 +53,8 @@ def test_steady_is_the_first_while_within_the_band() -> None:
     ]
     assert found[:2] == [pytest.approx(1.0), pytest.approx(1.6)]
     assert found[2] is None
+
+
+def test_the_longest_gap_between_readings() -> None:
+    assert longest_gap_s(Series(at_s=(1.0, 1.5, 3.0, 3.1), counts={})) == 1.5
+    assert longest_gap_s(Series(at_s=(1.0,), counts={})) == 0
