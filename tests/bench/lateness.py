@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+from netqos.runtime.precedence import REST_S
 from netqos.testing.analysis import percentile
 from netqos.testing.daemon import Daemon
 from netqos.testing.netns import Rig
@@ -63,7 +64,7 @@ def _measure(kind: type[Daemon]) -> tuple[lateticks.Buckets, list[float]]:
         daemon = kind(rig, {**document, **more})
         daemon.start()
         stack.callback(daemon.kill)
-        time.sleep(1)
+        time.sleep(REST_S + 1)  # a start computes much
         stack.enter_context(_disturbed(rig, daemon.paths.socket))
         sleeps = stack.enter_context(lateticks.sleeper())
         time.sleep(0.5)

@@ -1,8 +1,8 @@
 """When the daemon goes before all other programs of the node: while a loop steers, and as long as it computes little.
 
 On a node whose processors are all busy a tick would come when the scheduler pleases, tens of milliseconds late. What
-may go first must be modest: more than half of a processor in a quarter of a second, and all of it is an ordinary
-program again for two seconds. The loop itself sees to that, being the one that the rest cannot hold up.
+may go first must be modest: more than 0.3 s of processor time in half a second, and all of it is an ordinary program
+again for a second. The loop itself sees to that, being the one that the rest cannot hold up.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-WINDOW_S: Final = 0.25
-MOST: Final = 0.5
-REST_S: Final = 2.0
+WINDOW_S: Final = 0.5
+MOST: Final = 0.6
+REST_S: Final = 1.0
 
 
 class Precedence:

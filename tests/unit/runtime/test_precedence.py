@@ -51,9 +51,9 @@ def test_who_computes_too_much_steps_back_within_two_windows_and_returns_after_a
     world.spend(precedence, share=0.01, seconds=1)
     world.spend(precedence, share=0.9, seconds=2 * WINDOW_S + 0.05)
     assert (world.said, precedence.is_ahead) == (["before", "among"], False)
-    world.spend(precedence, share=0.01, seconds=REST_S - 0.3)
+    world.spend(precedence, share=0.01, seconds=REST_S - 0.6)
     assert not precedence.is_ahead
-    world.spend(precedence, share=0.01, seconds=0.4)
+    world.spend(precedence, share=0.01, seconds=0.7)
     assert (world.said, world.told) == (["before", "among", "before"], [""])
 
 
