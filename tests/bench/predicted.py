@@ -105,32 +105,31 @@ WEB, API, BATCH = pod("web", "l0"), pod("api", "l1"), pod("batch", "l2")
 USUAL: Mapping[str, tuple[int | None, int | None]] = {"l1": (30, None), "l2": (20, None)}
 
 
-def _case(
+def case(
     name: str, way: Direction, total: str, *pods: Pod, off: str = "", **shares: tuple[int | None, int | None]
 ) -> Case:
+    """A scenario in one line; without shares L1 is promised 30 percent and L2 20."""
     return Case(name=name, way=way, total=total, pods=pods, shares=shares or USUAL, off=off)
 
 
 CASES: tuple[Case, ...] = (
-    _case("all greedy", TX, "200M", WEB, API, BATCH),
-    _case("L0 is promised least", TX, "300M", WEB, API, BATCH, l1=(60, None), l2=(28, None)),
-    _case("L0 idle", TX, "200M", API, BATCH),
-    _case("L1 idle", TX, "200M", WEB, BATCH),
-    _case("L2 idle", TX, "200M", WEB, API),
-    _case("L2 alone under its ceiling", TX, "200M", BATCH, l1=(30, None), l2=(20, 80)),
-    _case("L1 alone under its ceiling", TX, "250M", API, l1=(30, 60), l2=(20, None)),
-    _case("L0's ceiling is low", TX, "200M", WEB, API, BATCH, l0=(None, 40), l1=(30, None), l2=(20, None)),
-    _case(
-        "L0's ceiling is low, L1 idle", TX, "200M", WEB, BATCH, l0=(None, 40), l1=(30, None), l2=(20, None)
-    ),
-    _case("L1's ceiling is low, L0 idle", TX, "200M", API, BATCH, l1=(30, 50), l2=(20, None)),
-    _case("L0 wants little", TX, "200M", pod("web", "l0", "udp 40M"), API, BATCH),
-    _case("L1 wants little", TX, "200M", WEB, pod("api", "l1", "udp 36M"), BATCH),
-    _case("L2 wants little", TX, "200M", WEB, API, pod("batch", "l2", "udp 24M")),
-    _case("L2 floods", TX, "200M", WEB, API, pod("flood", "l2", "udp 300M")),
-    _case("L1 floods", TX, "200M", WEB, pod("flood", "l1", "udp 300M"), BATCH),
-    _case("all flood", TX, "150M", *(pod(f"flood{n}", f"l{n}", "udp 220M") for n in range(3))),
-    _case(
+    case("all greedy", TX, "200M", WEB, API, BATCH),
+    case("L0 is promised least", TX, "300M", WEB, API, BATCH, l1=(60, None), l2=(28, None)),
+    case("L0 idle", TX, "200M", API, BATCH),
+    case("L1 idle", TX, "200M", WEB, BATCH),
+    case("L2 idle", TX, "200M", WEB, API),
+    case("L2 alone under its ceiling", TX, "200M", BATCH, l1=(30, None), l2=(20, 80)),
+    case("L1 alone under its ceiling", TX, "250M", API, l1=(30, 60), l2=(20, None)),
+    case("L0's ceiling is low", TX, "200M", WEB, API, BATCH, l0=(None, 40), l1=(30, None), l2=(20, None)),
+    case("L0's ceiling is low, L1 idle", TX, "200M", WEB, BATCH, l0=(None, 40), l1=(30, None), l2=(20, None)),
+    case("L1's ceiling is low, L0 idle", TX, "200M", API, BATCH, l1=(30, 50), l2=(20, None)),
+    case("L0 wants little", TX, "200M", pod("web", "l0", "udp 40M"), API, BATCH),
+    case("L1 wants little", TX, "200M", WEB, pod("api", "l1", "udp 36M"), BATCH),
+    case("L2 wants little", TX, "200M", WEB, API, pod("batch", "l2", "udp 24M")),
+    case("L2 floods", TX, "200M", WEB, API, pod("flood", "l2", "udp 300M")),
+    case("L1 floods", TX, "200M", WEB, pod("flood", "l1", "udp 300M"), BATCH),
+    case("all flood", TX, "150M", *(pod(f"flood{n}", f"l{n}", "udp 220M") for n in range(3))),
+    case(
         "room for all",
         TX,
         "200M",
@@ -138,9 +137,9 @@ CASES: tuple[Case, ...] = (
         pod("api", "l1", "udp 40M"),
         pod("batch", "l2", "udp 60M"),
     ),
-    _case("a limit in L0", TX, "200M", pod("web", "l0", limit="45M"), BATCH),
-    _case("a limit under a flood in L1", TX, "200M", WEB, API, pod("slow", "l1", "udp 90M", limit="25M")),
-    _case(
+    case("a limit in L0", TX, "200M", pod("web", "l0", limit="45M"), BATCH),
+    case("a limit under a flood in L1", TX, "200M", WEB, API, pod("slow", "l1", "udp 90M", limit="25M")),
+    case(
         "limits on all",
         TX,
         "300M",
@@ -148,9 +147,9 @@ CASES: tuple[Case, ...] = (
         pod("api", "l1", limit="60M"),
         pod("batch", "l2", limit="35M"),
     ),
-    _case("eight in L2 against one in L0", TX, "240M", WEB, pod("batch", "l2", count=8)),
-    _case("six in L0 against one in L2", TX, "240M", pod("web", "l0", count=6), BATCH),
-    _case(
+    case("eight in L2 against one in L0", TX, "240M", WEB, pod("batch", "l2", count=8)),
+    case("six in L0 against one in L2", TX, "240M", pod("web", "l0", count=6), BATCH),
+    case(
         "sixteen flows beside one",
         TX,
         "240M",
@@ -158,13 +157,13 @@ CASES: tuple[Case, ...] = (
         pod("many", "l1", "tcp flows=16"),
         pod("one", "l1", "tcp"),
     ),
-    _case("L1 is off", TX, "200M", WEB, API, BATCH, off="l1", l2=(20, None)),
-    _case("received: all greedy", RX, "300M", WEB, API, BATCH, l1=(25, None), l2=(15, None)),
-    _case(
+    case("L1 is off", TX, "200M", WEB, API, BATCH, off="l1", l2=(20, None)),
+    case("received: all greedy", RX, "300M", WEB, API, BATCH, l1=(25, None), l2=(15, None)),
+    case(
         "received: L2 floods", RX, "240M", WEB, pod("flood", "l2", "udp 300M"), l1=(25, None), l2=(15, None)
     ),
-    _case("received: L0 idle", RX, "240M", API, BATCH, l1=(25, None), l2=(15, None)),
-    _case(
+    case("received: L0 idle", RX, "240M", API, BATCH, l1=(25, None), l2=(15, None)),
+    case(
         "received: a limit in L1",
         RX,
         "240M",
@@ -173,7 +172,7 @@ CASES: tuple[Case, ...] = (
         l1=(25, None),
         l2=(15, None),
     ),
-    _case(
+    case(
         "received: five in L1, L0's ceiling is low",
         RX,
         "240M",
@@ -183,7 +182,7 @@ CASES: tuple[Case, ...] = (
         l1=(25, None),
         l2=(15, None),
     ),
-    _case(
+    case(
         "received: L2's ceiling, L1 wants little",
         RX,
         "240M",

@@ -70,13 +70,13 @@ def predictions(options: Options) -> list[Figure]:
     return figures
 
 
-def compared(case: Case) -> Compared:
+def compared(case: Case, *, warm_s: float = WARM_S, measure_s: float = MEASURE_S) -> Compared:
     """Predict one scenario, then let it happen."""
     (found,) = predict(read_scenario(text_of(case), case.name))
     levels = {Level.parse(pod.level) for pod in case.pods} - {None}
     predicted = {level: float(found.phases[-1].levels_bps[level]) for level in Level if level in levels}
     with Rig(pods=tuple(case.each)) as rig, running(rig, _document(rig, case)):
-        rates = _measure(rig, case)
+        rates = _measure(rig, case, warm_s, measure_s)
     measured = dict.fromkeys(predicted, 0.0)
     for name, pod in case.each.items():
         level = Level.parse(pod.level)
@@ -101,7 +101,7 @@ def _document(rig: Rig, case: Case) -> Document:
     return {**case.head, "workloads": workloads}
 
 
-def _measure(rig: Rig, case: Case) -> Mapping[str, float]:
+def _measure(rig: Rig, case: Case, warm_s: float, measure_s: float) -> Mapping[str, float]:
     """Bits per second of each pod as HTB counts them, after things have come to rest."""
     traffic = Traffic(rig)
     towards_pod = case.way is Direction.RX
@@ -118,7 +118,7 @@ def _measure(rig: Rig, case: Case) -> Mapping[str, float]:
             framing = udp_framing(UDP_PAYLOAD) if demand.kind is Kind.UDP else TCP
             metered[name] = arriving(rig, name, case.way, framing=framing)
         with Meter(rig.wire, metered) as meter:
-            time.sleep(WARM_S + MEASURE_S)
+            time.sleep(warm_s + measure_s)
             series = meter.stop()
     end_s = series.at_s[-1]
-    return {name: series.rate_bps(name, end_s - MEASURE_S, end_s) for name in metered}
+    return {name: series.rate_bps(name, end_s - measure_s, end_s) for name in metered}
