@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import time
 from collections.abc import Iterator
@@ -41,16 +42,25 @@ def daemon(rig: Rig) -> Iterator[Daemon]:
 
 
 @contextmanager
-def recording(daemon: Daemon, file: Path, seconds: float) -> Iterator[None]:
-    """A recording of what happens in the block, which has to be shorter than it."""
-    command = netqosctl(daemon, ["record", str(file), "--for", f"{seconds}s"])
+def recording(daemon: Daemon, file: Path) -> Iterator[None]:
+    """A recording of what happens in the block."""
+    command = netqosctl(daemon, ["record", str(file), "--for", "50s"])
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
-        end_s = time.monotonic() + 10
-        while not file.exists() and time.monotonic() < end_s:
-            time.sleep(0.02)
+        wait_for(file, "round", 2)
         yield
+        process.send_signal(signal.SIGINT)
         told, _ = process.communicate(timeout=30)
     assert process.returncode == 0, told
+
+
+def wait_for(file: Path, key: str, count: int) -> None:
+    """Wait until a recording has so many lines of a kind."""
+    end_s = time.monotonic() + 20
+    while time.monotonic() < end_s:
+        if file.exists() and file.read_text(encoding="ascii").count(f'{{"{key}":') >= count:
+            return
+        time.sleep(0.05)
+    raise TimeoutError(f"no {count} lines of {key}")
 
 
 def replayed(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
@@ -65,7 +75,7 @@ def test_real_traffic_in_both_directions_is_decided_the_same_again(
 ) -> None:
     file, other = tmp_path / "loop.jsonl", tmp_path / "other.yaml"
     other.write_text(OTHER, encoding="ascii")
-    with recording(daemon, file, 3.0):
+    with recording(daemon, file):
         traffic = Traffic(rig)
         traffic.tcp("web").start()
         traffic.tcp("batch").start()
@@ -98,21 +108,22 @@ def test_a_changed_policy_and_a_killed_daemon_are_in_the_recording(
 ) -> None:
     file = tmp_path / "loop.jsonl"
     workloads = [workload(rig, name, level) for name, level in LEVELS.items()]
-    with recording(daemon, file, 5.0):
+    with recording(daemon, file):
         traffic = Traffic(rig)
         traffic.tcp("web").start()
         traffic.tcp("batch").start()
-        time.sleep(0.6)
         smaller = {"node": {"bandwidth": {"tx": "50M", "rx": "60M"}}, "policy": {"enable": True}}
         daemon.configure({**smaller, "workloads": workloads})
-        time.sleep(1.0)
+        wait_for(file, "policies", 2)
         daemon.kill()
+        wait_for(file, "gap", 1)
         daemon.start()
-        time.sleep(0.6)
+        wait_for(file, "recording", 2)
+        wait_for(file, "policies", 3)
+        time.sleep(0.5)
         traffic.stop()
     found = replayed(capsys, str(file))
     assert [one["why"] for one in found["gaps"]] == ["the daemon was not there"]
     lines = [json.loads(line) for line in file.read_text(encoding="ascii").splitlines()]
     assert sum("recording" in line for line in lines) == 2
-    assert sum("policies" in line for line in lines) >= 3
-    assert found["units"][0]["recorded"]["decisions"] > 40
+    assert found["units"][0]["recorded"]["decisions"] > 20
