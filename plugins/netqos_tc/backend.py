@@ -91,10 +91,11 @@ class TcBackend:
         except Unsupported as problem:
             finding = error("no-netlink", f"backend {self.name}", problem.message, hint=problem.hint)
             return Capabilities(available=False, findings=(finding,))
-        table = kernel.reader.inventory().specs.get(TableKey())
-        capabilities, self._facilities = probe(
-            kernel.route, self._nft, table=table if isinstance(table, TableSpec) else None
-        )
+        found = kernel.reader.inventory().specs.get(TableKey())
+        table = found if isinstance(found, TableSpec) else None
+        capabilities, self._facilities = probe(kernel.route, self._nft, table=table)
+        if table is not None:
+            kernel.reader.contents.learn(table, self._nft, kernel.netfilter)
         return capabilities
 
     async def observe(self) -> TcObserved:
@@ -197,6 +198,7 @@ class TcBackend:
             sleep=asyncio.sleep,
             monotonic=self._context.monotonic,
             program=kernel.chooser.descriptor,
+            contents=kernel.reader.contents,
         )
         self._own_hooks |= changes.own_hooks(plan.operations)
         self._remembered |= names_of(changes.made(plan.operations))

@@ -7,9 +7,9 @@ What goes with its parent (the queue of a class, everything under a root) has no
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import assert_never
+from typing import Final
 
 from netqos.engine.reconcile import Difference, Step, diff, safe_order
 from netqos.model.levels import Direction
@@ -34,6 +34,7 @@ from netqos_tc.spec import (
     RootKey,
     RulesKey,
     RulesSpec,
+    SetKey,
     Spec,
     TableKey,
 )
@@ -112,7 +113,7 @@ def led_devices(plan: Iterable[Operation]) -> frozenset[int]:
 
 def device_of(key: Key) -> int | None:
     """The device of an object, None for the table and what is in it."""
-    return None if isinstance(key, TableKey | ElementKey | RulesKey) else key.ifindex
+    return None if isinstance(key, TableKey | ElementKey | SetKey | RulesKey) else key.ifindex
 
 
 def touches_loop(plan: Iterable[Operation]) -> bool:
@@ -206,7 +207,7 @@ def _deletes(deletes: Mapping[Key, Spec]) -> list[tuple[Key, Spec | None, Spec |
         if isinstance(key, LinkKey | RedirectKey | TableKey)
         or (isinstance(key, RootKey) and key.ifindex not in links)
         or (isinstance(key, ElementKey) and (key.map is ElementMap.NC or not has_table_going))
-        or (isinstance(key, RulesKey) and not has_table_going)
+        or (isinstance(key, SetKey | RulesKey) and not has_table_going)
         or (isinstance(key, ClassKey | FilterKey) and key.ifindex not in going)
     ]
     kept.sort(key=lambda key: -_depth(key, deletes))
@@ -260,16 +261,25 @@ def _needs(
             return (ClassKey(key.ifindex, key.minor),)
         case FilterKey() if after is not None:
             return (ClassKey(key.ifindex, numbers.CONTROL),)
-        case ElementKey() | RulesKey() if after is not None:
-            way, minors = _leads(key, after)
-            trees = [one for one in roots if numbers.kind_on(one).direction is way]
-            return (TableKey(), *(ClassKey(ifindex, minor) for ifindex in trees for minor in minors))
-        case RootKey(ifindex) if after is not None and numbers.kind_on(ifindex).direction is Direction.RX:
-            return (LinkKey(ifindex),)
+        case SetKey() | ElementKey() | RulesKey() if after is not None:
+            return (TableKey(), *_led_to(key, after, roots))
+        case RootKey(numbers.IFB_INDEX) if after is not None:
+            return (LinkKey(numbers.IFB_INDEX),)
         case RedirectKey() if isinstance(after, RedirectSpec):
             return (LinkKey(after.target), ClassKey(after.target, numbers.LOCAL))
         case _:
             return ()
+
+
+def _led_to(key: SetKey | ElementKey | RulesKey, after: Spec, roots: Iterable[int]) -> Iterator[Key]:
+    """What of the table looks up, and the classes to which it leads, in each tree."""
+    if isinstance(key, SetKey):
+        return
+    if isinstance(after, RulesSpec):
+        yield from after.sets
+    way, minors = _leads(key, after)
+    trees = [one for one in roots if numbers.kind_on(one).direction is way]
+    yield from (ClassKey(ifindex, minor) for ifindex in trees for minor in minors)
 
 
 def _earlier(key: Key, after: Spec | None, observed: TcObserved) -> Root | None:
@@ -326,28 +336,27 @@ def _is_in_the_way(edit: Edit, desired: Mapping[Key, Spec]) -> bool:
     return isinstance(above, ClassSpec) and above.prio is not None
 
 
+_RANKS: Final[Mapping[type[Key], int]] = {
+    TableKey: -1,
+    LinkKey: -1,
+    RootKey: 0,
+    QueueKey: 5,
+    FilterKey: 5,
+    SetKey: 6,
+    RulesKey: 7,
+    ElementKey: 8,
+    RedirectKey: 9,
+}
+"""Table and IFB stand on nothing, the elements on the leaves; what is led to the IFB finds all there."""
+
+
 def _rank(edit: Edit) -> int:
-    """Table and IFB stand on nothing, the elements on the leaves; what is led to the IFB finds all there."""
-    match edit.key:
-        case TableKey() | LinkKey():
-            return -1
-        case RootKey():
-            return 0
-        case ClassKey(minor=minor):
-            if minor in numbers.INNER:
-                return 1 if minor == numbers.TOTAL else 2
-            spec = edit.before if edit.after is None else edit.after
-            return 3 if isinstance(spec, ClassSpec) and spec.prio is None else 4
-        case QueueKey() | FilterKey():
-            return 5
-        case RulesKey():
-            return 6
-        case ElementKey():
-            return 7
-        case RedirectKey():
-            return 8
-        case _:
-            assert_never(edit.key)
+    if not isinstance(edit.key, ClassKey):
+        return _RANKS[type(edit.key)]
+    if edit.key.minor in numbers.INNER:
+        return 1 if edit.key.minor == numbers.TOTAL else 2
+    spec = edit.before if edit.after is None else edit.after
+    return 3 if isinstance(spec, ClassSpec) and spec.prio is None else 4
 
 
 def _widens(edit: Edit) -> bool:

@@ -1,17 +1,22 @@
 """The nft table that tells each packet its class: its text, its shape, and the names in it. Pure.
 
-The order decides (each step was measured with masquerade, VXLAN and host traffic):
+A packet meets one of two chains, whatever way it takes: `output` where the node sends it, else `forward`. (IPVS sends
+what it forwards from input to output; a bridge with br_netfilter lets frames meet `forward`.) The order decides (each
+step was measured with masquerade, VXLAN and host traffic):
 
-- `output`: a priority of ours that a process set itself is cleared; packets that were sent before and come back in a
-  tunnel have no socket and keep theirs. Then the cgroups, the deepest last, since the last match stays.
 - `forward`: the source address decides, and is believed only of a packet that came in where the node would send
-  an answer; a forged one counts as from outside. (Forwarding sets the priority before this hook and never after.)
-- `postrouting`, before source NAT: the priorities that would mean "unshaped" are cleared; the source address decides of
-  what was not forwarded (IPVS sends it from input to output); what the node itself sends, and has no class yet, is the
-  host's.
+  an answer; a forged one counts as from outside. (Forwarding sets the priority before this hook and never after; what
+  rewrites the destination was before it too.)
+- `output`, behind what rewrites destinations: a priority of ours that a process set itself is cleared; packets that
+  were sent before and come back in a tunnel have no socket and keep theirs. Then the cgroups, the deepest last, since
+  the last match stays. Of what has no class yet the source address decides; the rest is the host's.
 - What has no class of the uplinks now was sent by neither a workload nor the node: it comes from outside, and its
-  destination decides. A destination that nobody claims is the ingress tree's unknown leaf.
+  destination decides. A destination that nobody claims is the ingress tree's unknown leaf. The handles of the trees
+  themselves would mean "unshaped", so they are no classes.
 - Last come the rules inside workloads, by the class that the packet has now (`podrules`).
+
+Each step counts: two comparisons more are 1 percent of what a small packet costs, a chain more 4, a look into the
+routes 3.
 
 A class of the other direction's tree means nothing to a tree: it is HTB's default there. So pod to pod and node to
 pod keep the sender's class and are the IFB's local leaf, and what comes from outside and leaves by an uplink again, in
@@ -32,58 +37,83 @@ from netqos_tc.spec import ADDRESS_MAPS, CGROUP_MAPS, ChainSpec, ElementMap, Rul
 
 FORWARD: Final = "forward"
 OUTPUT: Final = "output"
-POSTROUTING: Final = "postrouting"
-CHAIN_NAMES: Final = (FORWARD, OUTPUT, POSTROUTING)
+INWARDS: Final = "inwards"
+LEAD: Final = "lead"
+CHAIN_NAMES: Final = (LEAD, INWARDS, FORWARD, OUTPUT)
 CRITICAL_OWNER: Final = "netqos:critical"
 PROBE_TABLE: Final = "netqos_probe"
 
 _MANGLE: Final = -150
+_BEHIND_DNAT: Final = -50
 _CHAINS: Final = {
+    LEAD: ChainSpec(name=LEAD, hook=-1, priority=-1, policy=-1),
+    INWARDS: ChainSpec(name=INWARDS, hook=-1, priority=-1, policy=-1),
     FORWARD: ChainSpec(name=FORWARD, hook=2, priority=_MANGLE),
-    OUTPUT: ChainSpec(name=OUTPUT, hook=3, priority=_MANGLE),
-    POSTROUTING: ChainSpec(name=POSTROUTING, hook=4, priority=_MANGLE),
+    OUTPUT: ChainSpec(name=OUTPUT, hook=3, priority=_BEHIND_DNAT),
 }
 _PLAIN_OWNER: Final = re.compile(r"[\x21-\x7e]{1,120}")
 _NET_CLASS: Final = "classid"
+_VERIFIED: Final = "verified"
+_BELIEVED: Final = "believed"
+_RULES: Final = "rules"
+_RULED: Final = "ruled"
 _BEGINS: Final = re.compile(r"netqos \d+ cg\d+ from (\d+)")
 _PLAIN_CHAIN: Final = re.compile(r"[A-Za-z][A-Za-z0-9_.]*")
 _KEY_TYPES: Final = {
     one: "ipv4_addr" if version == 4 else "ipv6_addr" for (_way, version), one in ADDRESS_MAPS.items()
 }
 _OURS: Final = f"meta priority & 0x{numbers.OURS_MASK:08x} {{}} 0x{numbers.OURS:08x}"
-_SENT_HERE: Final = f"meta priority & 0xffff0000 {{}} 0x{numbers.KINDS.tx.root:08x}"
-_NOT_SENT_HERE: Final = _SENT_HERE.format("!=")
+_UNCLASSED: Final = _OURS.format("!=")
+_SENT_HERE: Final = f"meta priority & 0xffff0000 == 0x{numbers.KINDS.tx.root:08x}"
 _HOST: Final = numbers.text(numbers.KINDS.tx.class_id(numbers.HOST))
 _OUTSIDE: Final = numbers.text(numbers.KINDS.rx.class_id(numbers.UNKNOWN))
-_FORWARD_RULES: Final = (
-    ("tx4", "{set} ip saddr map @tx4"),
-    ("tx6", "{set} ip6 saddr map @tx6"),
-    ("forged", f"{_SENT_HERE.format('==')} fib saddr . iif oif missing {{set}} {_OUTSIDE}"),
-)
-_POSTROUTING_RULES: Final = (
-    ("direct", f"meta priority {{{{ {numbers.MAJOR:x}:0, {numbers.INGRESS_MAJOR:x}:0 }}}} {{set}} 0:0"),
-    ("tx4", f"{_OURS.format('!=')} {{set}} ip saddr map @tx4"),
-    ("tx6", f"{_OURS.format('!=')} {{set}} ip6 saddr map @tx6"),
-    ("host", f"fib saddr type local {_OURS.format('!=')} {{set}} {_HOST}"),
-    ("outside", f"{_NOT_SENT_HERE} {{set}} {_OUTSIDE}"),
-    ("rx4", f"meta priority {_OUTSIDE} {{set}} ip daddr map @rx4"),
-    ("rx6", f"meta priority {_OUTSIDE} {{set}} ip6 daddr map @rx6"),
-    ("rules", f"meta priority vmap @{RULES_MAP}"),
-)
+_SENT: Final = f"{_SENT_HERE} meta priority != {numbers.MAJOR:x}:0"
+_STEPS: Final = {
+    LEAD: ((_RULES, f"meta priority vmap @{RULES_MAP}"),),
+    INWARDS: (
+        ("outside", f"{{set}} {_OUTSIDE}"),
+        ("rx4", "{set} ip daddr map @rx4"),
+        ("rx6", "{set} ip6 daddr map @rx6"),
+        (_RULES, "{end}"),
+    ),
+    FORWARD: (
+        ("tx4", "{set} ip saddr map @tx4"),
+        ("tx6", "{set} ip6 saddr map @tx6"),
+        (_VERIFIED, f"{_SENT} fib saddr . iif oif exists {{end}}"),
+        (_BELIEVED, f"{_SENT} {{end}}"),
+        ("inwards", f"goto {INWARDS}"),
+    ),
+    OUTPUT: (
+        ("tx4", f"{_UNCLASSED} {{set}} ip saddr map @tx4"),
+        ("tx6", f"{_UNCLASSED} {{set}} ip6 saddr map @tx6"),
+        ("host", f"{_UNCLASSED} fib saddr type local {{set}} {_HOST}"),
+        ("sent", f"{_SENT} {{end}}"),
+        ("inwards", f"goto {INWARDS}"),
+    ),
+}
+"""The rules behind those of `output` that depend on the cgroups; packets meet them in this order."""
 
 
 def table_spec(
-    *, cgroups: bool, begins_at: int = 0, sources: bool = True, net_classes: bool = False
+    *,
+    cgroups: bool,
+    begins_at: int = 0,
+    sources: bool = True,
+    net_classes: bool = False,
+    ruled: bool = False,
 ) -> TableSpec:
     """The table as it must be; without `cgroups` for a kernel that cannot tell a packet's cgroup.
 
     `begins_at` is how deep in the tree the cgroups begin that can be told (`netqos_tc.cgroupspace`). Without `sources`
-    for a kernel that cannot look up where a source is. With `net_classes` where cgroups are of version 1.
+    for a kernel that cannot look up where a source is. With `net_classes` where cgroups are of version 1. With `ruled`
+    packets look for rules of their workload.
     """
-    rules = _rules(cgroups=cgroups, begins_at=begins_at, sources=sources, net_classes=net_classes)
+    rules = _rules(
+        cgroups=cgroups, begins_at=begins_at, sources=sources, net_classes=net_classes, ruled=ruled
+    )
     return TableSpec(
         maps=frozenset({*(one.value for one in maps(cgroups=cgroups)), RULES_MAP}),
-        chains=frozenset(_chains(sources=sources).values()),
+        chains=frozenset(_CHAINS.values()),
         rules=tuple(RuleSpec(chain=chain, comment=name) for chain, name, _text in rules),
     )
 
@@ -95,12 +125,17 @@ def has_cgroups(spec: TableSpec) -> bool:
 
 def has_sources(spec: TableSpec) -> bool:
     """Whether a table was made `sources=True`."""
-    return _CHAINS[FORWARD] in spec.chains
+    return any(rule.comment.split()[2:3] == [_VERIFIED] for rule in spec.rules)
 
 
 def has_net_classes(spec: TableSpec) -> bool:
     """Whether a table was made `net_classes=True`."""
     return any(rule.comment.endswith(f" {_NET_CLASS}") for rule in spec.rules)
+
+
+def is_ruled(spec: TableSpec) -> bool:
+    """Whether a table was made `ruled=True`."""
+    return any(rule.comment.endswith(f" {_RULED}") for rule in spec.rules)
 
 
 def begins_at(spec: TableSpec) -> int:
@@ -109,13 +144,15 @@ def begins_at(spec: TableSpec) -> int:
     return next((int(one[1]) for one in found if one), 0)
 
 
-def text_of(spec: TableSpec) -> str:
+def text_of(spec: TableSpec, table: str = TABLE) -> str:
     """The commands that make a table of ours."""
     return setup_text(
         cgroups=has_cgroups(spec),
         begins_at=begins_at(spec),
         sources=has_sources(spec),
         net_classes=has_net_classes(spec),
+        ruled=is_ruled(spec),
+        table=table,
     )
 
 
@@ -148,6 +185,7 @@ def setup_text(
     begins_at: int = 0,
     sources: bool = True,
     net_classes: bool = False,
+    ruled: bool = False,
     table: str = TABLE,
 ) -> str:
     """The commands that make the table; maps that are there keep their elements."""
@@ -156,10 +194,16 @@ def setup_text(
         key_type = _KEY_TYPES.get(one, "cgroupsv2")
         lines.append(f"add map inet {table} {one.value} {{ type {key_type} : classid; }}")
     lines.append(f"add map inet {table} {RULES_MAP} {{ type classid : verdict; }}")
-    for chain in _chains(sources=sources):
-        base = f"type filter hook {chain} priority mangle; policy accept;"
-        lines += [f"add chain inet {table} {chain} {{ {base} }}", f"flush chain inet {table} {chain}"]
-    rules = _rules(cgroups=cgroups, begins_at=begins_at, sources=sources, net_classes=net_classes)
+    for chain, made in _CHAINS.items():
+        base = (
+            f" {{ type filter hook {chain} priority {made.priority}; policy accept; }}"
+            if made.hook >= 0
+            else ""
+        )
+        lines += [f"add chain inet {table} {chain}{base}", f"flush chain inet {table} {chain}"]
+    rules = _rules(
+        cgroups=cgroups, begins_at=begins_at, sources=sources, net_classes=net_classes, ruled=ruled
+    )
     for chain, name, text in rules:
         lines.append(f'add rule inet {table} {chain} {text} comment "{name}"')
     return "\n".join(lines) + "\n"
@@ -189,11 +233,9 @@ def cgroup_map(depth: int) -> ElementMap | None:
     return CGROUP_MAPS.get(depth)
 
 
-def _chains(*, sources: bool) -> dict[str, ChainSpec]:
-    return {name: spec for name, spec in _CHAINS.items() if sources or name != FORWARD}
-
-
-def _rules(*, cgroups: bool, begins_at: int, sources: bool, net_classes: bool) -> list[tuple[str, str, str]]:
+def _rules(
+    *, cgroups: bool, begins_at: int, sources: bool, net_classes: bool, ruled: bool
+) -> list[tuple[str, str, str]]:
     """Chain, comment and text of every rule, in order.
 
     `socket transparent` matches whatever has a socket; a tunnel's outer packet of a forwarded one has none.
@@ -202,7 +244,7 @@ def _rules(*, cgroups: bool, begins_at: int, sources: bool, net_classes: bool) -
     rules = []
     if cgroups:
         is_ours = _OURS.format("==")
-        rules.append((OUTPUT, "reset", f"{is_ours} socket transparent {{ 0, 1 }} {set_priority} 0:0"))
+        rules.append((OUTPUT, "reset", f"{is_ours} socket transparent <= 1 {set_priority} 0:0"))
         rules += [
             (
                 OUTPUT,
@@ -217,9 +259,17 @@ def _rules(*, cgroups: bool, begins_at: int, sources: bool, net_classes: bool) -
     if net_classes:
         is_class = f"meta cgroup & 0xffff0000 == 0x{numbers.KINDS.tx.root:08x}"
         rules.append((OUTPUT, _NET_CLASS, f"{is_class} {set_priority} meta cgroup"))
-    steps = {FORWARD: _FORWARD_RULES if sources else (), POSTROUTING: _POSTROUTING_RULES}
+    left_out = {_BELIEVED if sources else _VERIFIED, *(() if ruled else (_RULES,))}
+    end = f"goto {LEAD}" if ruled else "accept"
     rules += [
-        (chain, name, text.format(set=set_priority)) for chain, own in steps.items() for name, text in own
+        (
+            chain,
+            f"{name} {_RULED}" if ruled and "{end}" in text else name,
+            text.format(set=set_priority, end=end),
+        )
+        for chain, own in _STEPS.items()
+        for name, text in own
+        if name not in left_out
     ]
     rules.sort(key=lambda rule: CHAIN_NAMES.index(rule[0]))
-    return [(chain, f"netqos 3 {name}", text) for chain, name, text in rules]
+    return [(chain, f"netqos 4 {name}", text) for chain, name, text in rules]

@@ -19,6 +19,7 @@ from netqos_tc.spec import (
     RedirectKey,
     RootKey,
     RulesKey,
+    SetKey,
     Spec,
     TableKey,
 )
@@ -39,20 +40,18 @@ def of(key: Key, specs: Iterable[Spec | None], names: Names) -> tuple[str, ...]:
             return (INGRESS,)
         case RootKey() | FilterKey():
             return (_device(key.ifindex, names),)
-        case ClassKey() | QueueKey():
-            if key.minor in numbers.FIXED:
-                return (_device(key.ifindex, names),)
-            return _workloads([key.minor], names) or (subject(key, names),)
-        case RulesKey():
-            return _workloads([key.minor], names) or (subject(key, names),)
-        case ElementKey():
+        case ClassKey() | QueueKey() if key.minor in numbers.FIXED:
+            return (_device(key.ifindex, names),)
+        case ClassKey() | QueueKey() | RulesKey():
+            minors = [key.minor]
+        case ElementKey() | SetKey():
             minors = [one.minor for one in specs if isinstance(one, ElementSpec)]
-            return _workloads(minors, names) or (subject(key, names),)
         case RedirectKey():
-            behind = (f"pod {name}" for name in names.behind.get(key.ifindex, ()))
-            return tuple(behind) or (subject(key, names),)
+            behind = tuple(f"pod {name}" for name in names.behind.get(key.ifindex, ()))
+            return behind or (subject(key, names),)
         case _:
             assert_never(key)
+    return _workloads(minors, names) or (subject(key, names),)
 
 
 def denies(key: Key, names: Names) -> str:

@@ -29,6 +29,8 @@ from netqos_tc.spec import (
     RootSpec,
     RulesKey,
     RulesSpec,
+    SetKey,
+    SetSpec,
     Spec,
     TableKey,
     TableSpec,
@@ -87,19 +89,21 @@ def subject(key: Key, names: Names) -> str:
             chain = f" of chain {key.chain}" if key.chain else ""
             place = f" of class {numbers.text(class_id(key.minor, key.ifindex))}" if key.minor else ""
             return f"filter {key.preference}{chain}{place} on {names.device(key.ifindex)}"
-        case TableKey() | ElementKey() | RulesKey():
+        case TableKey() | ElementKey() | SetKey() | RulesKey():
             return _leader(key)
         case _:
             assert_never(key)
 
 
-def _leader(key: TableKey | ElementKey | RulesKey) -> str:
+def _leader(key: TableKey | ElementKey | SetKey | RulesKey) -> str:
     """What tells packets their class."""
     if isinstance(key, ElementKey):
         is_folder = key.map is ElementMap.NC
         return (
             f"net_cls.classid of {key.value}" if is_folder else f"element {key.value} of map {key.map.value}"
         )
+    if isinstance(key, SetKey):
+        return f"set {key.name}"
     return "table inet netqos" if isinstance(key, TableKey) else f"chain {podrules.chain_name(key)}"
 
 
@@ -172,16 +176,22 @@ def _values(key: Key, spec: Spec | None, names: Names) -> dict[str, str]:
         case ElementSpec():
             owner = names.workloads.get(spec.minor, spec.owner)
             return {"class": numbers.text(_class_of(key, spec)), "owner": owner}
-        case RulesSpec():
-            return {"rules": str(len(spec.comments)), "led to by": spec.owner or "nothing"}
-        case LinkSpec():
-            return {"is": _link_text(spec)}
+        case RulesSpec() | SetSpec() | LinkSpec():
+            return _other_values(spec)
         case RedirectSpec():
             more = f", and {spec.more} filters more" if spec.more else ""
             hook = "a hook of ours" if spec.owns_hook else "a hook of others"
             return {"leads to": f"{_target(spec.target)}{more} by {hook}"}
         case _:
             assert_never(spec)
+
+
+def _other_values(spec: RulesSpec | SetSpec | LinkSpec) -> dict[str, str]:
+    if isinstance(spec, SetSpec):
+        return {"values": str(len(spec.values))}
+    if isinstance(spec, LinkSpec):
+        return {"is": _link_text(spec)}
+    return {"rules": str(len(spec.comments)), "led to by": spec.owner or "nothing"}
 
 
 def _queue_values(spec: LeafQueueSpec) -> dict[str, str]:

@@ -81,10 +81,11 @@ class Places:
 class Ingress:
     """The objects of the ingress direction, what cannot be, and what of it the loop moves (None: nothing is there).
 
-    `behind` has the names of the workloads behind each device.
+    `chains` are the rules of workloads, `behind` has the names of the workloads behind each device.
     """
 
     specs: Mapping[Key, Spec] = field(default_factory=dict)
+    chains: Mapping[Key, Spec] = field(default_factory=dict)
     behind: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     findings: tuple[Finding, ...] = ()
     steered: Steered | None = None
@@ -134,7 +135,8 @@ def lay_out(
     redirects, findings = _redirects(found.devices, observed, is_choosy=is_choosy)
     specs: dict[Key, Spec] = {LinkKey(numbers.IFB_INDEX): LinkSpec(), **made.specs, **redirects}
     return Ingress(
-        specs={**specs, **chains_of(ruled, Direction.RX)},
+        specs=specs,
+        chains=chains_of(ruled, Direction.RX),
         findings=(*findings, *(_apart_finding(one, desired) for one in found.apart)),
         behind=found.devices,
         steered=made.steered,

@@ -12,7 +12,7 @@ from netqos.model.plan import Failure, Operation
 from netqos_tc import numbers
 from netqos_tc.changes import Edit
 from netqos_tc.netlink import Refused
-from netqos_tc.spec import ClassKey, ElementKey, Key, LinkKey, RootKey, RulesKey, TableKey
+from netqos_tc.spec import ClassKey, ElementKey, Key, LinkKey, RootKey, RulesKey, SetKey, TableKey
 from netqos_tc.standing import Standing
 
 SKIPPED: Final = "skipped"
@@ -26,6 +26,7 @@ class Transport(enum.Enum):
     TAKE_AWAY = enum.auto()
     GIVE_BACK = enum.auto()
     NFT = enum.auto()
+    SETS = enum.auto()
     RULES = enum.auto()
     ELEMENTS = enum.auto()
 
@@ -140,6 +141,8 @@ def _transport(edit: Edit) -> Transport:
             return Transport.NFT
         case ElementKey():
             return Transport.ELEMENTS
+        case SetKey():
+            return Transport.SETS
         case RulesKey():
             return Transport.RULES
         case RootKey() if edit.after is None:

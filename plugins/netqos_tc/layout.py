@@ -15,7 +15,7 @@ from netqos.model.desired import DesiredState, DesiredUplink
 from netqos.model.health import Finding, error, info, warning
 from netqos.model.levels import Direction
 from netqos.model.quantities import format_bandwidth
-from netqos_tc import bypass, classify, ingress, numbers, owners, ruletree, strangers
+from netqos_tc import bypass, classify, ingress, numbers, owners, podrules, ruletree, strangers
 from netqos_tc.classify import owner_of
 from netqos_tc.describe import Names
 from netqos_tc.ingress import Ingress, Placed
@@ -34,6 +34,7 @@ from netqos_tc.spec import (
     RootSpec,
     Spec,
     TableKey,
+    TableSpec,
     element,
 )
 from netqos_tc.tree import Ground, Tree, member, root_spec, tree
@@ -122,14 +123,16 @@ def lay_out(desired: DesiredState, observed: TcObserved, options: Options, facil
         begins_at=told.begins_at,
         sources=facilities.sources,
         net_classes=told.net_classes is not None,
+        ruled=bool(placed.ruled) or _is_ruled(desired, observed),
     )
     table: dict[Key, Spec] = {TableKey(): rules}
+    chains = {**inwards.chains, **(ruletree.chains_of(placed.ruled, Direction.TX) if trees else {})}
     steered = {numbers.IFB_INDEX: inwards.steered} | {one: made.steered for one, made in trees.items()}
     return Layout(
         specs=table
         | {**placed.elements, **inwards.specs}
         | _joined(made.specs for made in trees.values())
-        | (ruletree.chains_of(placed.ruled, Direction.TX) if trees else {}),
+        | {**podrules.sets_of(chains.values()), **chains},
         findings=(
             *findings,
             *claims.findings,
@@ -173,6 +176,12 @@ def _is_needed(desired: DesiredState, uplink: DesiredUplink, observed: TcObserve
     is_held = any(pod.is_held(Direction.TX) for pod in desired.pods)
     is_kept = not desired.complete and RootKey(uplink.index) in observed.specs
     return uplink.index > 0 and (is_leveled or is_held or is_kept)
+
+
+def _is_ruled(desired: DesiredState, observed: TcObserved) -> bool:
+    """Whether workloads that are not known yet may have rules."""
+    table = observed.specs.get(TableKey())
+    return not desired.complete and isinstance(table, TableSpec) and classify.is_ruled(table)
 
 
 def _egress_trees(grounds: Iterable[Ground], placed: Placed, observed: TcObserved) -> dict[int, Tree]:

@@ -46,6 +46,7 @@ _CHAIN_POLICY: Final = 5
 _TABLE_FLAGS: Final = 2
 _DORMANT: Final = 1
 _RULE_CHAIN: Final = 2
+_RULE_EXPRESSIONS: Final = 4
 _RULE_USERDATA: Final = 7
 _SET_NAME: Final = 2
 _LIST_SET: Final = 2
@@ -76,9 +77,9 @@ def dump_chains() -> Request:
     return Request(_GETCHAIN, netmsg.DUMP, _GENMSG.pack(_INET, 0, 0))
 
 
-def dump_rules() -> Request:
-    """The rules of our table, chain by chain in their order."""
-    return Request(_GETRULE, netmsg.DUMP, _of_table())
+def dump_rules(table: str = TABLE) -> Request:
+    """The rules of a table, chain by chain in their order."""
+    return Request(_GETRULE, netmsg.DUMP, _GENMSG.pack(_INET, 0, 0) + string(_NAME_OF_TABLE, table))
 
 
 def dump_maps() -> Request:
@@ -147,6 +148,11 @@ def read_rule(message: Message) -> RuleSpec:
     """A rule by its comment, which is empty for a rule that is not ours."""
     parts = _parts(message)
     return RuleSpec(chain=_text(parts[_RULE_CHAIN]), comment=_comment(parts.get(_RULE_USERDATA, b"")))
+
+
+def read_expressions(message: Message) -> bytes:
+    """What a rule does, as the kernel writes it."""
+    return bytes(_parts(message).get(_RULE_EXPRESSIONS, b""))
 
 
 def read_map_name(message: Message) -> str:

@@ -11,38 +11,22 @@ A rule's comment tells its item, the class that it gives (0: none) and a digest 
 from __future__ import annotations
 
 import hashlib
-import itertools
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
-from ipaddress import IPv4Network, IPv6Network, collapse_addresses, ip_network
 from typing import Final
 
 from netqos.model.levels import Direction
-from netqos.model.rules import IpMatch, PortMatch, PortRange, Protocol, Rule
-from netqos_tc import numbers
+from netqos.model.rules import Rule
+from netqos_tc import numbers, rulematch
 from netqos_tc.nfwire import RULES_MAP, TABLE
-from netqos_tc.spec import ChainSpec, RulesKey, RuleSpec, RulesSpec
+from netqos_tc.rulematch import Line
+from netqos_tc.spec import ChainSpec, Key, RulesKey, RuleSpec, RulesSpec, Spec
 
 _CHAIN: Final = re.compile(r"r([0-9a-f]{1,4})(tx|rx)")
 _PLAIN: Final = re.compile(r"[A-Za-z0-9:._/-]+")
 _COMMENT: Final = re.compile(r"netqos 1 (\d{1,2}) ([0-9a-f]{1,4}) [0-9a-f]{16}")
-_MOST_RULES: Final = 8
-"""As many nft rules of single values are made of one item; above that, of sets. The kernel looks through all sets of a
-table for each that is made (net/netfilter/nf_tables_api.c, nf_tables_set_alloc_name), so 6,000 of them took 9 s.
-"""
-
 _ASTRAY: Final = "to"
-_PORTS: Final = PortRange(low=0, high=65535)
-
-
-@dataclass(frozen=True, slots=True)
-class _Choice:
-    """A field of the packet and the values of which it must have one."""
-
-    field: str
-    values: tuple[str, ...]
 
 
 def chain_name(key: RulesKey) -> str:
@@ -96,7 +80,7 @@ def classes(spec: RulesSpec) -> Iterator[tuple[int, int]]:
 
 def can_match(rule: Rule, direction: Direction) -> bool:
     """Whether any packet meets all matches of an item: one with addresses of both versions of IP never does."""
-    return bool(_texts(rule, direction, 0))
+    return bool(_lines(rule, direction, 0))
 
 
 def is_foreign(comment: str) -> bool:
@@ -112,15 +96,25 @@ def rules_spec(
     One that is known `is_addressed` never sends with an address of the node: such a packet with its class is the outer
     one of a tunnel, to which the inner one's rules were applied already.
     """
-    comments, texts = [], []
+    comments, lines = [], list[Line]()
     if direction is Direction.TX and is_addressed:
         comments.append("netqos 1 outer")
-        texts.append("fib saddr type local return")
+        lines.append(Line("fib saddr type local return"))
     for number, (rule, minor) in enumerate(items):
-        for text in _texts(rule, direction, minor):
-            comments.append(f"netqos 1 {number} {minor:x} {_digest(text)}")
-            texts.append(text)
-    return RulesSpec(owner=_plain(owner), comments=tuple(comments), texts=tuple(texts))
+        for line in _lines(rule, direction, minor):
+            comments.append(f"netqos 1 {number} {minor:x} {_digest(line.text)}")
+            lines.append(line)
+    return RulesSpec(
+        owner=_plain(owner),
+        comments=tuple(comments),
+        texts=tuple(one.text for one in lines),
+        sets={key: spec for one in lines for key, spec in one.sets},
+    )
+
+
+def sets_of(chains: Iterable[Spec]) -> dict[Key, Spec]:
+    """All sets that some workloads' rules look up."""
+    return {key: spec for one in chains if isinstance(one, RulesSpec) for key, spec in one.sets.items()}
 
 
 def change_text(key: RulesKey, before: RulesSpec | None, after: RulesSpec | None) -> str:
@@ -154,88 +148,13 @@ def _digest(text: str) -> str:
 
 
 @lru_cache(maxsize=8192)
-def _texts(rule: Rule, direction: Direction, minor: int) -> tuple[str, ...]:
+def _lines(rule: Rule, direction: Direction, minor: int) -> tuple[Line, ...]:
     """The nft rules of one item: where addresses or code points are asked for, one for each version of IP at least."""
     verdict = "return"
     if minor:
         verdict = f"meta priority set {numbers.text(numbers.KINDS[direction].class_id(minor))} return"
-    found: list[str] = []
-    for version in _versions(rule):
-        mark = f"{_ip(version)} dscp set {rule.dscp} " if version and rule.dscp is not None else ""
-        choices = _choices(rule, direction, version)
-        if all(one.values for one in choices):
-            found += [" ".join([*parts, mark + verdict]) for parts in _joined(choices)]
+    found: list[Line] = []
+    for version in rulematch.versions(rule):
+        mark = f"{rulematch.ip(version)} dscp set {rule.dscp} " if version and rule.dscp is not None else ""
+        found += [one.ending(mark + verdict) for one in rulematch.lines(rule, direction, version)]
     return tuple(found)
-
-
-def _versions(rule: Rule) -> tuple[int, ...]:
-    """The versions of IP that are told apart, 0 for none."""
-    has_networks = any(isinstance(one, IpMatch) and one.networks for one in rule.matches)
-    return (4, 6) if has_networks or rule.dscp is not None else (0,)
-
-
-def _choices(rule: Rule, direction: Direction, version: int) -> list[_Choice]:
-    found = [_Choice("meta nfproto", (f"ipv{version}",))] if version else []
-    for match in rule.matches:
-        if isinstance(match, PortMatch):
-            found += _port_choices(match, direction)
-        elif match.networks:
-            found.append(_network_choice(match.networks, direction, version))
-    whole = [one for one in found if not any(value.endswith("/0") for value in one.values)]
-    has_field = any(one.field.startswith(_ip(version)) for one in whole)
-    return whole[1:] if version and has_field else whole
-
-
-def _network_choice(networks: Iterable[str], direction: Direction, version: int) -> _Choice:
-    """Addresses of the other side; without any of this version none matches."""
-    known = [ip_network(text, strict=False) for text in networks]
-    v4 = collapse_addresses(one for one in known if isinstance(one, IPv4Network))
-    v6 = collapse_addresses(one for one in known if isinstance(one, IPv6Network))
-    side = "daddr" if direction is Direction.TX else "saddr"
-    return _Choice(f"{_ip(version)} {side}", tuple(map(_network_text, v4 if version == 4 else v6)))
-
-
-def _network_text(network: IPv4Network | IPv6Network) -> str:
-    is_one = network.prefixlen == network.max_prefixlen
-    return str(network.network_address) if is_one else str(network)
-
-
-def _port_choices(match: PortMatch, direction: Direction) -> list[_Choice]:
-    """Ports of the other side; only packets of the protocols that have ports match."""
-    side = "dport" if direction is Direction.TX else "sport"
-    ranges = _merged(match.ranges)
-    protocols = (Protocol.TCP, Protocol.UDP) if match.protocol is None else (match.protocol,)
-    known = _Choice("meta l4proto", tuple(one.value for one in protocols))
-    if ranges == [_PORTS]:
-        return [known]
-    values = (str(one.low) if one.low == one.high else f"{one.low}-{one.high}" for one in ranges)
-    return [known, _Choice(f"th {side}", tuple(values))]
-
-
-def _merged(ranges: Iterable[PortRange]) -> list[PortRange]:
-    """The same ports by ranges that neither overlap nor touch, in order."""
-    found: list[PortRange] = []
-    for one in sorted(ranges, key=lambda one: one.low):
-        if found and one.low <= found[-1].high + 1:
-            found[-1] = PortRange(low=found[-1].low, high=max(found[-1].high, one.high))
-        else:
-            found.append(one)
-    return found
-
-
-def _joined(choices: Sequence[_Choice]) -> Iterator[tuple[str, ...]]:
-    """The choices as tests of nft rules: each way to meet all of them, or sets where those would be many."""
-    ways = [[f"{one.field} {value}" for value in one.values] for one in choices]
-    count = 1
-    for way in ways:
-        count *= len(way)
-    if count > _MOST_RULES:
-        ways = [
-            way if len(way) == 1 else [f"{one.field} {{ {', '.join(one.values)} }}"]
-            for one, way in zip(choices, ways, strict=True)
-        ]
-    return itertools.product(*ways)
-
-
-def _ip(version: int) -> str:
-    return "ip6" if version == 6 else "ip"

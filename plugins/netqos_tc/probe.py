@@ -212,7 +212,15 @@ def _proven(table: TableSpec | None, begins_at: int) -> _Tried | None:
 
     So is one that a daemon in another place of the tree has made, and one that counts from the root.
     """
-    if table != classify.table_spec(cgroups=True, begins_at=begins_at):
+    if table is None:
+        return None
+    whole = classify.table_spec(
+        cgroups=True,
+        begins_at=begins_at,
+        net_classes=classify.has_net_classes(table),
+        ruled=classify.is_ruled(table),
+    )
+    if table != whole:
         return None
     return Told(begins_at=begins_at), True, _shifted(begins_at)
 

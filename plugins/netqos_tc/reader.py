@@ -7,8 +7,21 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from netqos_tc import answers, classify, hooks, nfwire, numbers, podrules, queues, register, uapi, wire
+from netqos_tc import (
+    answers,
+    classify,
+    hooks,
+    nfwire,
+    numbers,
+    podrules,
+    queues,
+    register,
+    rulematch,
+    uapi,
+    wire,
+)
 from netqos_tc.answers import HtbClass, Link, Qdisc
+from netqos_tc.contents import Contents
 from netqos_tc.hookreader import HookReader
 from netqos_tc.netlink import Channel, RequestRefused
 from netqos_tc.netmsg import Message, Request
@@ -33,6 +46,8 @@ from netqos_tc.spec import (
     RulesKey,
     RuleSpec,
     RulesSpec,
+    SetKey,
+    SetSpec,
     Spec,
     TableKey,
     TableSpec,
@@ -96,6 +111,7 @@ class Reader:
         self._route = route
         self._netfilter = netfilter
         self.hooks: Final = HookReader(route)
+        self.contents: Final = Contents()
 
     def inventory(self) -> Inventory:
         """Everything of ours, and the roots that are not ours."""
@@ -141,6 +157,10 @@ class Reader:
     def has_table(self) -> bool:
         """Whether our nft table is there with its maps."""
         return bool(self._dump_table(nfwire.dump_maps()))
+
+    def sets(self) -> frozenset[SetKey]:
+        """The sets of our table that rules look up."""
+        return _sets(map(nfwire.read_map_name, self._dump_table(nfwire.dump_maps())))
 
     def chains(self) -> frozenset[ChainSpec]:
         """The chains of our table."""
@@ -264,7 +284,7 @@ class Reader:
         chains = self.chains()
         if not maps and not chains:
             return
-        rules = [nfwire.read_rule(one) for one in self._dump_table(nfwire.dump_rules())]
+        rules = self.contents.read(self._dump_table(nfwire.dump_rules()))
         known = [one for one in classify.maps(cgroups=True) if one.value in maps]
         own = podrules.chains_of(chains)
         found.specs[TableKey()] = TableSpec(
@@ -273,6 +293,7 @@ class Reader:
             rules=_in_order(rules),
             dormant=self.is_dormant(),
         )
+        found.specs.update(dict.fromkeys(_sets(maps), SetSpec()))
         for chain, content in podrules.read(own, rules, self._leads()).items():
             found.specs[chain] = content
         for which in known:
@@ -281,7 +302,7 @@ class Reader:
 
     def rules(self) -> dict[RulesKey, RulesSpec]:
         """The rules of every workload."""
-        rules = [nfwire.read_rule(one) for one in self._dump_table(nfwire.dump_rules())]
+        rules = self.contents.read(self._dump_table(nfwire.dump_rules()))
         return podrules.read(podrules.chains_of(self.chains()), rules, self._leads())
 
     def _leads(self) -> list[tuple[int, str, str]]:
@@ -297,6 +318,10 @@ class Reader:
             if problem.refused.code != errno.ENOENT:
                 raise
             return []
+
+
+def _sets(names: Iterable[str]) -> frozenset[SetKey]:
+    return frozenset(SetKey(name) for name in names if rulematch.is_set(name))
 
 
 def is_our_root(qdisc: Qdisc) -> bool:

@@ -25,6 +25,7 @@ from netqos_tc.spec import (
     QueueKey,
     RedirectKey,
     RulesKey,
+    SetKey,
     Spec,
     TableKey,
 )
@@ -95,7 +96,7 @@ def renewed(reader: Reader, last: Inventory, before: Fingerprint, now: Fingerpri
         return None
     _renew_queues(found.specs, before, now)
     if now.table != before.table:
-        for key in [key for key in found.specs if isinstance(key, TableKey | ElementKey | RulesKey)]:
+        for key in [key for key in found.specs if isinstance(key, TableKey | ElementKey | SetKey | RulesKey)]:
             del found.specs[key]
         found.names = None
         reader.add_table(found)

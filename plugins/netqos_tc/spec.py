@@ -10,6 +10,7 @@ of them up. Their `tag` tells two kinds with equal numbers apart.
 from __future__ import annotations
 
 import enum
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple
@@ -120,6 +121,13 @@ class ElementKey(NamedTuple):
     map: ElementMap
     value: str | int
     tag: str = "element"
+
+
+class SetKey(NamedTuple):
+    """A set of values that rules look up; its name says which values (`podrules`)."""
+
+    name: str
+    tag: str = "set"
 
 
 class RulesKey(NamedTuple):
@@ -293,19 +301,42 @@ def one_queue(spec: LeafQueueSpec) -> LeafQueueSpec:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SetSpec:
+    """A set of values; `type` and `values`, as nft writes them, are those that its name stands for: they cannot change.
+
+    The kernel changes nothing of a set that is constant while a rule looks it up.
+    """
+
+    type: str = field(default="", compare=False)
+    values: tuple[str, ...] = field(default=(), compare=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RulesSpec:
     """A chain of rules of one workload, by their comments (`podrules`), which say what each does.
 
     `owner` is written at the element that leads to the chain: "" where none does. `texts` are the rules themselves,
-    which nobody can read back.
+    which nobody can read back, and `sets` what they look up.
     """
 
     owner: str
     comments: tuple[str, ...]
     texts: tuple[str, ...] = field(default=(), compare=False)
+    sets: Mapping[SetKey, SetSpec] = field(default_factory=dict, compare=False)
 
 
-Key = LinkKey | RootKey | ClassKey | QueueKey | FilterKey | RedirectKey | TableKey | ElementKey | RulesKey
+Key = (
+    LinkKey
+    | RootKey
+    | ClassKey
+    | QueueKey
+    | FilterKey
+    | RedirectKey
+    | TableKey
+    | ElementKey
+    | SetKey
+    | RulesKey
+)
 Spec = (
     LinkSpec
     | RootSpec
@@ -315,5 +346,6 @@ Spec = (
     | RedirectSpec
     | TableSpec
     | ElementSpec
+    | SetSpec
     | RulesSpec
 )

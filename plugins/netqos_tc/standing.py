@@ -20,6 +20,7 @@ from netqos_tc.spec import (
     RedirectKey,
     RootKey,
     RulesKey,
+    SetKey,
     TableKey,
 )
 
@@ -36,6 +37,7 @@ class Standing:
         self._minors: dict[int, frozenset[int] | None] = {}
         self._asked: dict[ClassKey, bool] = {}
         self._has_table: bool | None = None
+        self._sets: frozenset[SetKey] | None = None
 
     def has(self, key: Key) -> bool:
         """Whether an object that others stand on is there."""
@@ -50,6 +52,10 @@ class Standing:
                 return self._has_table
             case LinkKey(ifindex):
                 return self._reader.own_link(has_tree=self._classes(ifindex) is not None) is not None
+            case SetKey():
+                if self._sets is None:
+                    self._sets = self._reader.sets()
+                return key in self._sets
             case QueueKey() | FilterKey() | ElementKey() | RulesKey() | RedirectKey():
                 raise TypeError(f"nothing stands on {key}")
 
@@ -63,7 +69,7 @@ class Standing:
 
     def name(self, key: Key) -> str:
         """An object for people."""
-        if isinstance(key, TableKey | ElementKey | RulesKey):
+        if isinstance(key, TableKey | ElementKey | SetKey | RulesKey):
             return describe.subject(key, describe.Names())
         link = self._reader.link(key.ifindex)
         names = describe.Names(devices={} if link is None else {key.ifindex: link.name})

@@ -9,15 +9,16 @@ from __future__ import annotations
 import errno
 import itertools
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Final, assert_never
 
 from netqos.backend import NftRunner, StateStore
 from netqos.errors import NetqosError, Rejected, Retryable
 from netqos.model.plan import ApplyResult, Operation
-from netqos_tc import classify, hooks, nfwire, numbers, podrules, queues, root, wire
+from netqos_tc import classify, hooks, nfwire, numbers, podrules, queues, root, rulematch, wire
 from netqos_tc.changes import Edit
+from netqos_tc.contents import Contents
 from netqos_tc.jobs import INCOMPLETE, Job, Outcome, Transport, incomplete_trees, jobs_of, runs, waves
 from netqos_tc.kept import document_name
 from netqos_tc.netclasses import NetClasses
@@ -43,6 +44,8 @@ from netqos_tc.spec import (
     RootSpec,
     RulesKey,
     RulesSpec,
+    SetKey,
+    SetSpec,
     Spec,
     TableSpec,
 )
@@ -62,7 +65,7 @@ _CHAINS: Final = 100
 class Tools:
     """What the writer works with; `sleep` and `monotonic` are for waiting until a leaf is empty.
 
-    `program` gives a descriptor of the one that chooses what is led to the IFB.
+    `program` gives a descriptor of the one that chooses what is led to the IFB; `contents` forgets what is made anew.
     """
 
     route: Channel
@@ -73,6 +76,7 @@ class Tools:
     sleep: Callable[[float], Awaitable[None]]
     monotonic: Callable[[], float]
     program: Callable[[], int] = lambda: -1
+    contents: Contents = field(default_factory=Contents)
     net_classes: NetClasses | None = None
 
 
@@ -94,7 +98,7 @@ class Writer:
                     self._alone(outcome, jobs, self._give_back)
                 case Transport.ELEMENTS:
                     self._write_elements(outcome, jobs)
-                case Transport.RULES:
+                case Transport.SETS | Transport.RULES:
                     self._write_rules(outcome, jobs)
                 case Transport.TAKE_AWAY:
                     await self._drain(jobs)
@@ -234,6 +238,7 @@ class Writer:
             return None
         before, after = edit.before, edit.after
         assert isinstance(after, TableSpec)
+        self._tools.contents.forget(classify.CHAIN_NAMES)
         text = classify.text_of(after)
         if not isinstance(before, TableSpec):
             nft.run(text)
@@ -246,10 +251,12 @@ class Writer:
         return None
 
     def _write_rules(self, outcome: Outcome, jobs: Sequence[Job]) -> None:
-        """A batch of chains in one transaction; where it is refused, each by itself."""
+        """A batch of chains, or of sets, in one transaction; where it is refused, each by itself."""
         ready = [job for job in jobs if not outcome.skips(job)]
         for start in range(0, len(ready), _CHAINS):
             some = ready[start : start + _CHAINS]
+            chains = [podrules.chain_name(key) for job in some if isinstance(key := job.edit.key, RulesKey)]
+            self._tools.contents.forget(chains)
             try:
                 self._tools.nft().run("".join(_rules_text(job.edit) for job in some))
             except NetqosError:
@@ -320,6 +327,10 @@ class Writer:
 
 
 def _rules_text(edit: Edit) -> str:
+    if isinstance(edit.key, SetKey):
+        if isinstance(edit.after, SetSpec):
+            return rulematch.set_text(edit.key, edit.after)
+        return rulematch.unset_text(edit.key)
     assert isinstance(edit.key, RulesKey)
     before, after = (one if isinstance(one, RulesSpec) else None for one in (edit.before, edit.after))
     return podrules.change_text(edit.key, before, after)

@@ -91,7 +91,7 @@ TX_HARMS = {
     ),
     "map emptied": Harm("nft flush map inet netqos tx4", _ELEMENTS),
     "rule of others": Harm("nft insert rule inet netqos output counter drop", _TABLE),
-    "chain emptied": Harm("nft flush chain inet netqos postrouting", _TABLE),
+    "chain emptied": Harm("nft flush chain inet netqos forward", _TABLE),
     "chain deleted": Harm("nft flush chain inet netqos output\nnft delete chain inet netqos output", _TABLE),
     "chain of others": Harm("nft add chain inet netqos x", _TABLE),
     "policy changed": Harm("nft add chain inet netqos output {{ policy drop; }}", _TABLE),
@@ -165,6 +165,6 @@ RX_HARMS = {
     ),
     "ingress map emptied": Harm("nft flush map inet netqos rx4", _ELEMENTS),
     "ingress map deleted": Harm(
-        "nft flush chain inet netqos postrouting\nnft delete map inet netqos rx4", (*_TABLE, *_ELEMENTS)
+        "nft flush chain inet netqos inwards\nnft delete map inet netqos rx4", (*_TABLE, *_ELEMENTS)
     ),
 }

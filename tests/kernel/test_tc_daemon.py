@@ -105,9 +105,9 @@ def test_a_verdict_in_our_table_never_stays_however_often_somebody_puts_it_there
 
     for command in (
         "insert rule inet netqos output drop",
-        "add chain inet netqos postrouting { policy drop; }",
+        "add chain inet netqos forward { policy drop; }",
         "add chain inet netqos x { type filter hook input priority 0; policy drop; }",
-        "insert rule inet netqos postrouting meta l4proto tcp drop",
+        "insert rule inet netqos forward meta l4proto tcp drop",
     ):
         rig.node.run(["nft", command])
         assert eventually(is_whole, 2), command

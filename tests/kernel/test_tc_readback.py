@@ -12,6 +12,7 @@ from netqos.errors import Retryable
 from netqos.model.desired import DesiredPod, DesiredState
 from netqos.model.health import Severity
 from netqos.model.levels import Direction, Level, PerDirection, PerLevel
+from netqos.model.rules import Rule
 from netqos.testing import states
 from netqos.testing.harness import converge
 from netqos.testing.states import G, M
@@ -205,15 +206,15 @@ DRIFTS = {
     "map": "nft flush map inet netqos tx4",
     "table": "nft delete table inet netqos",
     "ruleset": "nft flush ruleset",
-    "chain": "nft flush chain inet netqos postrouting",
+    "chain": "nft flush chain inet netqos forward",
     "chain removed": "nft flush chain inet netqos output; nft delete chain inet netqos output",
-    "rule inserted": "nft insert rule inet netqos postrouting meta priority set 1:1",
+    "rule inserted": "nft insert rule inet netqos forward meta priority set 1:1",
     "chain elsewhere": """
         nft flush chain inet netqos output
         nft delete chain inet netqos output
         nft add chain inet netqos output '{ type filter hook forward priority 7; }'
     """,
-    "chain that drops": "nft chain inet netqos postrouting '{ policy drop; }'",
+    "chain that drops": "nft chain inet netqos forward '{ policy drop; }'",
     "chain of others": """
         nft add chain inet netqos evil '{ type filter hook output priority 0; policy drop; }'
         nft add rule inet netqos evil accept
@@ -228,7 +229,7 @@ DRIFTS = {
     "table switched off": "nft add table inet netqos '{ flags dormant; }'",
     "map of another type": """
         nft flush chain inet netqos forward
-        nft flush chain inet netqos postrouting
+        nft flush chain inet netqos output
         nft delete map inet netqos tx6
         nft add map inet netqos tx6 '{ type ipv4_addr : classid; }'
     """,
@@ -435,3 +436,46 @@ async def test_the_device_may_go_and_come_back(host: UplinkHost) -> None:
     host.add_uplink()
     await converge(backend, desired)
     assert not backend.plan(desired, await backend.observe())
+
+
+EDITS = {
+    "a rule of ours": """
+        handle=$(nft -a list chain inet netqos inwards | sed -n 's/.*"netqos 4 rx4" # handle //p')
+        nft replace rule inet netqos inwards handle $handle meta priority set 4e51:10f comment '"netqos 4 rx4"'
+    """,
+    "a rule of a workload": """
+        handle=$(nft -a list table inet netqos | sed -n '/chain r/,/}/ s/.*dscp set.* # handle //p' | head -n 1)
+        chain=$(nft list table inet netqos | sed -n 's/.*chain \\(r[0-9a-f]*tx\\) {/\\1/p')
+        comment=$(nft list chain inet netqos $chain | sed -n 's/.*dscp set.*comment "\\(.*\\)"/\\1/p' | head -n 1)
+        nft replace rule inet netqos $chain handle $handle return comment "\\"$comment\\""
+    """,
+}
+
+
+@pytest.mark.parametrize("what", EDITS)
+@pytest.mark.parametrize("ran", [True, False])
+async def test_a_rule_that_does_something_else_under_the_same_comment(
+    host: UplinkHost, what: str, ran: bool
+) -> None:
+    """A daemon that did not run meanwhile knows the rules that all nodes have."""
+    backend = host.backend()
+    rules = PerDirection(tx=(Rule(matches=(), dscp=10),), rx=())
+    desired = node(1000 * M, states.pod("prod/web", addresses=("10.88.0.10",), rules=rules))
+    await converge(backend, desired)
+    assert not backend.plan(desired, await backend.observe())
+    good = host.namespace.run(["nft", "list", "table", "inet", "netqos"]).stdout
+    host.namespace.run(["sh", "-ec", EDITS[what]])
+    assert host.namespace.run(["nft", "list", "table", "inet", "netqos"]).stdout != good
+    if not ran:
+        backend = host.backend()
+        await backend.probe()
+    else:
+        assert not await backend.is_untouched()
+    plan = await converge(backend, desired)
+    is_known = ran or what == "a rule of ours"
+    assert bool(plan) is is_known
+    after = host.namespace.run(["nft", "list", "table", "inet", "netqos"]).stdout
+    assert (after == good) is is_known
+    assert not backend.plan(desired, await backend.observe())
+    assert await backend.is_untouched()
+    assert host.namespace.run(["nft", "list", "tables"]).stdout.count("table") == 1

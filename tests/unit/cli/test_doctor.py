@@ -173,7 +173,7 @@ def rule(table: str, *expressions: object) -> dict[str, object]:
 SETS_PRIORITY = {"mangle": {"key": {"meta": {"key": "priority"}}, "value": "1:2"}}
 SETS_MARK = {"mangle": {"key": {"meta": {"key": "mark"}}, "value": 1}}
 SETS_DSCP = {"mangle": {"key": {"payload": {"protocol": "ip", "field": "dscp"}}, "value": 1}}
-AT_OUR_PLACE = {"chain": {"family": "inet", "table": "x", "name": "y", "hook": "postrouting", "prio": -150}}
+AT_OUR_PLACE = {"chain": {"family": "inet", "table": "x", "name": "y", "hook": "forward", "prio": -150}}
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,7 @@ from netqos_tc.spec import (
     RootKey,
     RulesKey,
     RulesSpec,
+    SetKey,
     Spec,
     TableKey,
 )
@@ -101,13 +102,28 @@ class ModelKernel:
             case ElementKey():
                 self._need(TableKey())
                 self._put(edit)
-            case RulesKey():
-                self._rules(edit, edit.key)
+            case SetKey() | RulesKey():
+                self._looked_up(edit, edit.key)
+
+    def _looked_up(self, edit: Edit, key: SetKey | RulesKey) -> None:
+        if isinstance(key, SetKey):
+            self._set(edit, key)
+        else:
+            self._rules(edit, key)
+
+    def _set(self, edit: Edit, key: SetKey) -> None:
+        self._need(TableKey())
+        users = [one for one, spec in self.specs.items() if isinstance(spec, RulesSpec) and key in spec.sets]
+        if users and edit.after is None:
+            raise Refused(f"{key} is looked up by {users[0]}")
+        self._put(edit)
 
     def _rules(self, edit: Edit, key: RulesKey) -> None:
         """A chain whose rules, and what leads to it, change at once; packets find every class that it gives."""
         self._need(TableKey())
         if isinstance(edit.after, RulesSpec):
+            for looked_up in edit.after.sets:
+                self._need(looked_up)
             for root in self._trees(key.direction):
                 for minor in (key.minor, *(one for _item, one in podrules.classes(edit.after))):
                     self._need(ClassKey(root, minor))
@@ -163,7 +179,9 @@ class ModelKernel:
     def _table(self, edit: Edit) -> None:
         if edit.after is None:
             self.specs = {
-                key: spec for key, spec in self.specs.items() if not isinstance(key, ElementKey | RulesKey)
+                key: spec
+                for key, spec in self.specs.items()
+                if not isinstance(key, ElementKey | SetKey | RulesKey)
             }
         self._put(edit)
 

@@ -18,9 +18,9 @@ def test_a_rule_counts_from_where_the_namespace_begins() -> None:
     text = classify.setup_text(cgroups=True, begins_at=4)
     rules = [line for line in text.splitlines() if "socket cgroupv2" in line]
     assert [line.split("set socket ")[1] for line in rules] == [
-        'cgroupv2 level 0 map @cg4 comment "netqos 3 cg4 from 4"',
-        'cgroupv2 level 1 map @cg5 comment "netqos 3 cg5 from 4"',
-        'cgroupv2 level 2 map @cg6 comment "netqos 3 cg6 from 4"',
+        'cgroupv2 level 0 map @cg4 comment "netqos 4 cg4 from 4"',
+        'cgroupv2 level 1 map @cg5 comment "netqos 4 cg5 from 4"',
+        'cgroupv2 level 2 map @cg6 comment "netqos 4 cg6 from 4"',
     ]
     spec = classify.table_spec(cgroups=True, begins_at=4)
     assert classify.begins_at(spec) == 4

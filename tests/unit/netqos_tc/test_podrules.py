@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from ipaddress import ip_address, ip_network
 
 import pytest
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from netqos.model.levels import Direction
 from netqos.model.rules import IpMatch, Match, PortMatch, PortRange, Protocol, Rule
-from netqos_tc import podrules
+from netqos_tc import podrules, rulematch
 from netqos_tc.nfwire import RULES_MAP
 from netqos_tc.spec import ChainSpec, RulesKey, RuleSpec, RulesSpec
 
@@ -82,26 +82,45 @@ def texts(*items: tuple[Rule, int], way: Direction = TX) -> tuple[str, ...]:
             ["meta l4proto tcp return", "meta l4proto udp return"],
         ),
         (Rule(matches=(IpMatch(networks=("10.0.0.0/8",)), IpMatch(networks=("fd00::/8",)))), 0x1002, TX, []),
-        (
-            Rule(
-                matches=(
-                    IpMatch(networks=("10.1.0.0/16", "10.2.0.0/16", "10.4.0.0/16")),
-                    PortMatch(ranges=tuple(PortRange(low=one, high=one) for one in (22, 80, 443))),
-                )
-            ),
-            0,
-            TX,
-            [
-                (
-                    "ip daddr { 10.1.0.0/16, 10.2.0.0/16, 10.4.0.0/16 } "
-                    "meta l4proto { tcp, udp } th dport { 22, 80, 443 } return"
-                )
-            ],
-        ),
     ],
 )
 def test_an_item_in_nfts_words(rule: Rule, minor: int, way: Direction, wanted: list[str]) -> None:
     assert list(texts((rule, minor), way=way)) == wanted
+
+
+LISTS = Rule(
+    matches=(
+        IpMatch(networks=("10.1.0.0/16", "10.2.0.0/16", "10.4.0.0/16")),
+        PortMatch(ranges=tuple(PortRange(low=one, high=one) for one in (22, 80, 443))),
+    )
+)
+
+
+def test_long_lists_are_sets_whose_names_say_their_values() -> None:
+    spec = podrules.rules_spec(TX, "uid", [(LISTS, 0)], is_addressed=False)
+    made = {key.name: rulematch.set_text(key, one) for key, one in spec.sets.items()}
+    networks, protocols, ports = made
+    assert spec.texts == (f"ip daddr @{networks} meta l4proto @{protocols} th dport @{ports} return",)
+    assert [text.partition(" { ")[2] for text in made.values()] == [
+        "type ipv4_addr; flags constant, interval; elements = { 10.1.0.0/16, 10.2.0.0/16, 10.4.0.0/16 }; }\n",
+        "type inet_proto; flags constant; elements = { tcp, udp }; }\n",
+        "type inet_service; flags constant; elements = { 22, 80, 443 }; }\n",
+    ]
+    assert all(map(rulematch.is_set, made))
+    assert not any(map(rulematch.is_set, ("__set1", "tx4", "s123", "sABCDEF0123456789")))
+    other = podrules.rules_spec(RX, "other", [(replace(LISTS, dscp=10), 0x1002)], is_addressed=True)
+    assert other.sets == spec.sets
+    longer = replace(
+        LISTS, matches=(LISTS.matches[0], PortMatch(ranges=tuple(map(one_port, range(1, 9, 2)))))
+    )
+    assert (
+        len(spec.sets.keys() & podrules.rules_spec(TX, "uid", [(longer, 0)], is_addressed=False).sets.keys())
+        == 2
+    )
+
+
+def one_port(port: int) -> PortRange:
+    return PortRange(low=port, high=port)
 
 
 def test_what_is_outside_of_a_tunnel_is_left_alone() -> None:

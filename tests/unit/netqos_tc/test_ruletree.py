@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from netqos.model.desired import DesiredPod, DesiredState
+from netqos.model.ids import PodUid
 from netqos.model.levels import Direction, Level, PerDirection
 from netqos.model.rules import IpMatch, PortMatch, PortRange, Rule
 from netqos.testing import states
@@ -21,7 +22,18 @@ from netqos_tc.observed import TcObserved
 from netqos_tc.options import Options
 from netqos_tc.register import Register, group_name, names_of, rule_name
 from netqos_tc.root import Root
-from netqos_tc.spec import ClassKey, ClassSpec, ElementSpec, Key, QueueKey, RootKey, RulesKey, RulesSpec, Spec
+from netqos_tc.spec import (
+    ClassKey,
+    ClassSpec,
+    ElementSpec,
+    Key,
+    QueueKey,
+    RootKey,
+    RulesKey,
+    RulesSpec,
+    SetKey,
+    Spec,
+)
 from tests.unit.netqos_tc.tckernel import ModelKernel
 from tests.unit.netqos_tc.test_planning import UP, bring, kernel, plan
 
@@ -190,6 +202,20 @@ def test_what_a_workload_lacks_without_each_object_of_its_rules() -> None:
     ):
         assert denied[ClassKey(UP.index, minor)] == ((code, "pod prod/web"),)
     assert denied[RulesKey(TX, named[web])] == (("not-enforced-rules-egress", "pod prod/web"),)
+
+
+def test_workloads_share_the_sets_of_their_rules_and_the_last_takes_them_along() -> None:
+    ports = PortMatch(ranges=tuple(PortRange(low=one, high=one) for one in (80, 443, 8000, 9000, 9100)))
+    rules: Rules = PerDirection(tx=(Rule(matches=(ports,), dscp=10),), rx=())
+    pods = [
+        replace(pod(rules), uid=PodUid(name), name=name, addresses=(f"10.88.0.{number}",))
+        for number, name in enumerate(("a", "b"), 10)
+    ]
+    model = kernel()
+    for left in (pods, pods[:1], pods[1:], []):
+        bring(model, states.node(tuple(left), uplinks=(UP,)))
+        assert sum(isinstance(key, SetKey) for key in model.specs) == (2 if left else 0)
+        assert not plan(states.node(tuple(left), uplinks=(UP,)), model.observe())
 
 
 # ---------------------------------------------------------------- for any rules

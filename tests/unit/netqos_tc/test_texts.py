@@ -91,7 +91,8 @@ def test_the_text_makes_what_the_shape_says() -> None:
         for name in spec.maps:
             assert f"add map inet netqos {name} " in text
         for chain in spec.chains:
-            assert f"add chain inet netqos {chain.name} " in text
+            end = " {" if chain.hook >= 0 else "\n"
+            assert f"add chain inet netqos {chain.name}{end}" in text
         made = [line.split(' comment "')[1].rstrip('"') for line in text.splitlines() if "add rule" in line]
         assert made == [rule.comment for rule in spec.rules]
         assert classify.has_cgroups(spec) is cgroups
@@ -105,7 +106,8 @@ def test_a_probe_leaves_nothing_and_never_names_the_real_table() -> None:
 
 def test_the_deepest_cgroup_is_looked_up_last() -> None:
     comments = [rule.comment for rule in classify.table_spec(cgroups=True).rules if rule.chain == "output"]
-    assert comments == ["netqos 3 reset", *(f"netqos 3 cg{depth}" for depth in range(1, 7))]
+    known = ["reset", *(f"cg{depth}" for depth in range(1, 7)), "tx4", "tx6", "host", "sent", "inwards"]
+    assert comments == [f"netqos 4 {name}" for name in known]
     assert [classify.cgroup_map(depth) for depth in (0, 1, 6, 7)] == [
         None,
         ElementMap.CG1,
@@ -163,14 +165,15 @@ def test_a_repair_empties_every_chain_before_one_goes_and_leaves_the_maps() -> N
     spec = classify.table_spec(cgroups=True)
     met = replace(spec, chains=spec.chains | {ChainSpec(name="evil", hook=3, priority=0, policy=0)})
     lines = classify.repair_text(met, spec).splitlines()
-    assert lines[:5] == [
+    assert lines[:6] == [
         "flush chain inet netqos evil",
         "flush chain inet netqos forward",
+        "flush chain inet netqos inwards",
+        "flush chain inet netqos lead",
         "flush chain inet netqos output",
-        "flush chain inet netqos postrouting",
         "delete chain inet netqos evil",
     ]
-    assert lines[5:] == classify.setup_text(cgroups=True).splitlines()
+    assert lines[6:] == classify.setup_text(cgroups=True).splitlines()
 
 
 def test_a_repair_takes_away_the_maps_that_no_rule_reads_any_more() -> None:

@@ -17,7 +17,7 @@ from netqos.host.nftables import Nftables
 from netqos.model.inputs import UplinkFacts
 from netqos.settings.values import Settings
 
-MANGLE = -150  # NF_IP_PRI_MANGLE, linux/netfilter_ipv4.h
+OUR_PLACES = {("forward", -150), ("output", -50)}
 OURS = "netqos"
 
 Json = dict[str, Any]
@@ -133,9 +133,7 @@ def judge_ruleset(ruleset: Json) -> Check:
         return warn("nft tables", text, "take that rule out, or leave packets of pods alone there")
     beside = sorted({_table(one) for one in chains if not _is_ours(one) and _is_at_our_place(one)})
     if beside:
-        return ok(
-            "nft tables", f"{', '.join(beside)} runs at our place (postrouting, mangle) and sets no priority"
-        )
+        return ok("nft tables", f"{', '.join(beside)} runs at our place and sets no priority")
     return ok("nft tables", "nobody else sets packets' priority")
 
 
@@ -148,7 +146,7 @@ def _table(item: Json) -> str:
 
 
 def _is_at_our_place(chain: Json) -> bool:
-    return chain.get("hook") == "postrouting" and chain.get("prio") == MANGLE
+    return (chain.get("hook"), chain.get("prio")) in OUR_PLACES
 
 
 def _sets_priority(expressions: object) -> bool:
