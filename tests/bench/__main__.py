@@ -21,6 +21,7 @@ import netqos
 from netqos.cli.demo.stage import require_tools
 from netqos.errors import NetqosError
 from netqos.testing.netns import reexec_in_user_namespace
+from tests.bench.bottleneck import bottleneck
 from tests.bench.ceiling import ceiling
 from tests.bench.compare import command as comparison
 from tests.bench.cost import memory
@@ -31,7 +32,6 @@ from tests.bench.kubelatency import kube_latency
 from tests.bench.kubeload import kube_load
 from tests.bench.latency import latency_flood, latency_l0
 from tests.bench.lateness import lateness
-from tests.bench.lateness import lateness
 from tests.bench.limits import limit_accuracy
 from tests.bench.linkstorm import link_storm
 from tests.bench.livechanges import live_changes
@@ -40,6 +40,7 @@ from tests.bench.loss import class_changes, move, take_over
 from tests.bench.many import many
 from tests.bench.onsets import onsets
 from tests.bench.options import Options, say
+from tests.bench.packetcost import packet_cost
 from tests.bench.predictions import predictions
 from tests.bench.reachable import node_reachable
 from tests.bench.restart import kill9, second_start
@@ -61,6 +62,7 @@ BENCHES: Mapping[str, Callable[[Options], list[Figure]]] = {
     "take-over": take_over,
     "class-changes": class_changes,
     "shaping-cost": shaping_cost,
+    "packet-cost": packet_cost,
     "local": local,
     "many": many,
     "latency-l0": latency_l0,
@@ -68,8 +70,8 @@ BENCHES: Mapping[str, Callable[[Options], list[Figure]]] = {
     "node-reachable": node_reachable,
     "live-changes": live_changes,
     "uplinks": uplinks,
+    "bottleneck": bottleneck,
     "loop-cost": loop_cost,
-    "lateness": lateness,
     "lateness": lateness,
     "link-storm": link_storm,
     "streams": streams,
@@ -83,7 +85,7 @@ BENCHES: Mapping[str, Callable[[Options], list[Figure]]] = {
     "kube-quiet": kube_quiet,
 }
 
-LONG = frozenset({"kube-outage", "kube-reconnects", "kube-quiet"})
+LONG = frozenset({"bottleneck", "kube-outage", "kube-reconnects", "kube-quiet"})
 """Those of ten minutes to an hour run only where they are named."""
 
 ALL = "all"
@@ -91,6 +93,7 @@ ALL = "all"
 COMMANDS: Mapping[str, Callable[[Sequence[str]], int]] = {
     "compare": comparison.main,
     "diff": comparison.diff,
+    "show": comparison.show,
 }
 
 
@@ -156,7 +159,7 @@ def _parser() -> argparse.ArgumentParser:
         nargs="+",
         metavar="NAME",
         type=_name,
-        help=f"compare (the default), diff, {ALL}, or some of {', '.join(BENCHES)}",
+        help=f"compare (the default), diff, show, {ALL}, or some of {', '.join(BENCHES)}",
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures, run by run")
     parser.add_argument(

@@ -1,14 +1,16 @@
 """shaping-cost and local: what a node carries with 500 leaves in each direction, against the same node without netqos.
 
-Every class has far more than is needed, so that nothing but the work for each packet makes a difference. The two nodes
-stand side by side and carry traffic in turns of a second, so that whatever else the machine does meets both; a figure
-is the median quotient of neighbours.
+Every class has far more than is needed, so that nothing but the work for each packet makes a difference. The nodes
+stand side by side and carry traffic in turns of a second, so that whatever else the machine does meets all; a figure
+is the median quotient of neighbours. A third node has HTB and nft by hand with four leaves and nobody behind them: what
+HTB itself costs there is not netqos'.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from netqos.model.levels import Direction, Level
@@ -17,16 +19,17 @@ from netqos.testing.daemon import Document, workload
 from netqos.testing.meter import Meter, Source, udp_framing
 from netqos.testing.netns import Rig
 from netqos.testing.traffic import Datagrams, TcpFlow, Traffic, arriving
-from tests.bench import crowd
+from tests.bench import baseline, crowd
 from tests.bench.figures import Figure, Target, at_least, number
 from tests.bench.options import Options, say
-from tests.bench.shapers import running
+from tests.bench.shapers import Case, running
 
 LEAVES = 500
 _PODS = ("web", "api", "batch", "lookup")
 _SMALL = 64
 _WARM_S, _MEASURE_S = 0.3, 0.7
 _MUCH_BPS = 4_000_000_000
+_TOTALS_G = {Direction.TX: 100, Direction.RX: 80}
 _LOCAL_PORT = 7300
 _TURNS = 3
 _GIGABITS, _PACKETS = ("Gbit/s", 1e9), ("thousand packets a second", 1e3)
@@ -37,21 +40,27 @@ Carry = Callable[[Rig], float]
 
 def shaping_cost(options: Options) -> list[Figure]:
     """Greedy TCP, and packets of 64 bytes from one and from four senders, in each direction."""
-    kinds = []
-    for way in Direction:
-        kinds.append(_Kind(what=f"{way.pod_word}, bulk TCP", carry=_bulk(way), target=at_least(0.95)))
-        kinds += [
-            _Kind(
-                what=f"{way.pod_word}, 64-byte UDP from {senders}", carry=_small(way, senders), unit=_PACKETS
-            )
-            for senders in (1, 4)
+    with nodes() as (shaped, bare), by_hand() as static:
+        return [
+            _figure("shaping-cost", kind, (shaped, bare, static[way]), options)
+            for way in Direction
+            for kind in _kinds(way)
         ]
-    return _figures("shaping-cost", kinds, options)
+
+
+def _kinds(way: Direction) -> list[_Kind]:
+    small = [
+        _Kind(what=f"{way.pod_word}, 64-byte UDP from {senders}", carry=_small(way, senders), unit=_PACKETS)
+        for senders in (1, 4)
+    ]
+    return [_Kind(what=f"{way.pod_word}, bulk TCP", carry=_bulk(way), target=at_least(0.95)), *small]
 
 
 def local(options: Options) -> list[Figure]:
     """Greedy TCP from one pod of the node to another, which neither level nor limit holds."""
-    return _figures("local", [_Kind(what="pod to pod TCP", carry=_between, target=at_least(0.9))], options)
+    with nodes() as rigs:
+        kind = _Kind(what="pod to pod TCP", carry=_between, target=at_least(0.9))
+        return [_figure("local", kind, rigs, options)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,29 +73,46 @@ class _Kind:
     unit: tuple[str, float] = _GIGABITS
 
 
-def _figures(bench: str, kinds: Sequence[_Kind], options: Options) -> list[Figure]:
+@contextmanager
+def nodes() -> Iterator[tuple[Rig, Rig]]:
+    """Two nodes alike: one with the daemon and 500 leaves in each direction, and a bare one."""
     pods = (*_PODS, crowd.NAME)
     with Rig(pods=pods) as shaped, Rig(pods=pods) as bare:
         for rig in (shaped, bare):
             crowd.settle(rig, LEAVES)
         with running(shaped, _document(shaped)):
             time.sleep(1)
-            return [_figure(bench, kind, (shaped, bare), options) for kind in kinds]
+            yield shaped, bare
 
 
-def _figure(bench: str, kind: _Kind, rigs: tuple[Rig, Rig], options: Options) -> Figure:
+@contextmanager
+def by_hand() -> Iterator[dict[Direction, Rig]]:
+    """For each direction a node with HTB, a leaf for each of four pods, and the nft rules that tell them apart."""
+    levels = {name: Level(place % 3) for place, name in enumerate(_PODS)}
+    with Rig(pods=_PODS) as tx, Rig(pods=_PODS) as rx:
+        rigs = {Direction.TX: tx, Direction.RX: rx}
+        for way, rig in rigs.items():
+            total_bps = _TOTALS_G[way] * 1_000_000_000
+            case = Case(total_bps=total_bps, pods=levels, direction=way)
+            baseline.install_static(rig, levels, total_bps=total_bps, bands=case.bands, direction=way)
+        yield rigs
+
+
+def _figure(bench: str, kind: _Kind, rigs: Sequence[Rig], options: Options) -> Figure:
     say(f"{bench}: {kind.what}")
-    shaped, bare = rigs
-    pairs = [(kind.carry(shaped), kind.carry(bare)) for _ in range(_TURNS * options.runs)]
+    turns = [[kind.carry(rig) for rig in rigs] for _ in range(_TURNS * options.runs)]
     unit, one = kind.unit
-    with_it, without = (number(median([pair[place] / one for pair in pairs])) for place in (0, 1))
+    medians = [number(median([turn[place] / one for turn in turns])) for place in range(len(rigs))]
+    with_it, without, *static = medians
     return Figure(
         bench=bench,
         what=f"{kind.what}: with {LEAVES} leaves against without netqos",
         unit="",
-        runs=tuple(with_it / without for with_it, without in pairs),
+        runs=tuple(turn[0] / turn[1] for turn in turns),
         target=kind.target,
-        note=f"{with_it} against {without} {unit}",
+        baseline=tuple(turn[2] / turn[1] for turn in turns if static),
+        baseline_name="HTB by hand" if static else "",
+        note=f"{with_it} against {without} {unit}{f', by hand {static[0]}' if static else ''}",
     )
 
 
@@ -95,7 +121,7 @@ def _document(rig: Rig) -> Document:
         *crowd.workloads(LEAVES - len(_PODS), limit=lambda number: "20M" if number % 2 else None),
         *(workload(rig, name, Level(place % 3)) for place, name in enumerate(_PODS)),
     ]
-    return crowd.config(workloads, total="100G", rx="80G")
+    return crowd.config(workloads, total=f"{_TOTALS_G[Direction.TX]}G", rx=f"{_TOTALS_G[Direction.RX]}G")
 
 
 def _bulk(way: Direction) -> Carry:
