@@ -94,6 +94,7 @@ COMMANDS: Mapping[str, Callable[[Sequence[str]], int]] = {
     "compare": comparison.main,
     "diff": comparison.diff,
     "show": comparison.show,
+    "show": comparison.show,
 }
 
 

@@ -16,7 +16,7 @@ from tests.bench.compare.byhand import NaiveTree, Nothing, PodLimits, StaticTree
 from tests.bench.compare.chart import draw
 from tests.bench.compare.judge import compare
 from tests.bench.compare.page import changes, markdown, table
-from tests.bench.compare.results import read, write
+from tests.bench.compare.results import Result, read, write
 from tests.bench.compare.runner import Job, run
 from tests.bench.compare.session import Times
 from tests.bench.compare.surface import Enforcer, load
@@ -38,16 +38,36 @@ def main(argv: Sequence[str]) -> int:
         print(f"bench: {problem}", file=sys.stderr)
         return 2 if isinstance(problem, Rejected) else 1
     result, failed = run(job)
-    print(table(result))
     if arguments.json is not None:
         write(result, arguments.json)
+    _show(result, arguments)
+    if failed:
+        print(f"bench: failed: {', '.join(failed)}", file=sys.stderr)
+    return 1 if failed else 0
+
+
+def show(argv: Sequence[str]) -> int:
+    """Show a result file again; 2 where it is none."""
+    parser = argparse.ArgumentParser(
+        prog="./dev bench show", description="An earlier result as table and picture."
+    )
+    parser.add_argument("file", type=Path)
+    _add_outputs(parser)
+    arguments = parser.parse_args(argv)
+    try:
+        _show(read(arguments.file), arguments)
+    except Rejected as problem:
+        print(f"bench: {problem}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def _show(result: Result, arguments: argparse.Namespace) -> None:
+    print(table(result))
     if arguments.svg is not None:
         arguments.svg.write_text(draw(result), encoding="utf-8")
     if arguments.markdown is not None:
         arguments.markdown.write_text(markdown(result, "./dev bench compare"), encoding="utf-8")
-    if failed:
-        print(f"bench: failed: {', '.join(failed)}", file=sys.stderr)
-    return 1 if failed else 0
 
 
 def diff(argv: Sequence[str]) -> int:
@@ -116,11 +136,15 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--congestion", choices=congestions(), default="cubic", help="of the greedy flows")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures, run by run")
+    _add_outputs(parser)
+    return parser
+
+
+def _add_outputs(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--svg", type=Path, metavar="FILE", help="write the chart")
     parser.add_argument(
         "--markdown", type=Path, metavar="FILE", help="write the table for a page of the docs"
     )
-    return parser
 
 
 def _count(text: str) -> int:

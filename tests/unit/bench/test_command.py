@@ -8,8 +8,11 @@ from netqos.errors import Rejected
 from netqos.model.levels import Direction
 from tests.bench import __main__ as bench
 from tests.bench.compare import command
+from tests.bench.compare.measures import evaluate
+from tests.bench.compare.results import Contestant, Result, policy_json, write
 from tests.bench.compare.session import Times
 from tests.bench.compare.surface import Enforcer, load, usual_policy
+from tests.unit.bench.runs import POLICY, recording
 
 ADAPTER = """
 from tests.bench.compare.surface import KernelOnly
@@ -111,6 +114,20 @@ def test_a_scale_has_bounds(word: str, capsys: pytest.CaptureFixture[str]) -> No
 def test_diff_of_files_that_are_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert bench.main(["diff", str(tmp_path / "a"), str(tmp_path / "b")]) == 2
     assert "cannot be read" in capsys.readouterr().err
+
+
+def test_an_earlier_result_is_shown_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, svg, page = (tmp_path / name for name in ("r.json", "r.svg", "r.md"))
+    result = Result(
+        policy=policy_json(POLICY),
+        contestants=(Contestant(name="mine", how="", runs=(evaluate(recording(), POLICY),)),),
+    )
+    write(result, path)
+    assert bench.main(["show", str(path), "--svg", str(svg), "--markdown", str(page)]) == 0
+    assert "mine" in capsys.readouterr().out
+    assert svg.read_text().startswith("<svg")
+    assert "| mine |" in page.read_text()
+    assert bench.main(["show", str(svg)]) == 2
 
 
 @pytest.mark.parametrize(
