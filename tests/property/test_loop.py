@@ -158,6 +158,52 @@ def test_it_converges_from_any_state(policy: LoopPolicy, data: st.DataObject) ->
                 assert abs(decision.ceilings_bps[level] - settled.ceilings_bps[level]) <= near_bps
 
 
+@some.examples(40)
+@given(some.lending(), st.data())
+def test_another_policy_is_kept_at_once(policy: LoopPolicy, data: st.DataObject) -> None:
+    """Total and promises change under traffic: after 0.2 s each level has what is promised now, and none more."""
+    later = data.draw(some.lending())
+    traffic = data.draw(steady(later))
+    unit = FluidUnit(TX, policy, traffic, step_s=some.STEP_S)
+    loop = FluidLoop([unit], {TX: policy})
+    course = some.Course([], [])
+
+    def change(now_s: float) -> None:
+        if loop.policies[TX] is policy and now_s >= 1.0:
+            loop.policies = {TX: later}
+            unit.plan(later)
+
+    for tick in loop.ticks(2.0, between=change):
+        if tick.at_s >= 1.2:
+            course.at_s.append(tick.at_s)
+            course.sent.append(unit.sent)
+    settled = ceilings(later, traffic, None, end_s=2.0)[-1].rates_bps
+    slack_bps = 0.02 * later.total_bps
+    for level in Level:
+        rates = course.windows(level, 0.1)
+        assert min(rates) >= min(later.bands[level].guarantee_bps, settled[level]) - slack_bps
+        assert max(rates) <= later.bands[level].ceiling_bps + slack_bps
+    assert sum(course.sent[-1]) - sum(course.sent[0]) <= 1.02 * later.total_bps / 8 * (2.0 - course.at_s[0])
+
+
+@some.examples(30)
+@given(some.lending(), st.data())
+def test_what_others_left_in_any_of_four_ticks_is_open_to_l0(policy: LoopPolicy, data: st.DataObject) -> None:
+    """Counted from the decisions alone."""
+    traffic = data.draw(some.traffic_of(policy))
+    made = ceilings(policy, traffic, None, end_s=2.0)
+    bands = policy.bands
+
+    def kept(decision: Decision, level: Level) -> int:
+        promised = bands[level].guarantee_bps
+        return promised if decision.backlogged[level] else min(decision.rates_bps[level], promised)
+
+    for place, decision in enumerate(made):
+        last = made[max(0, place - 3) : place + 1]
+        needed = sum(min(kept(one, level) for one in last) for level in (Level.L1, Level.L2))
+        assert decision.ceilings_bps.l0 >= min(bands.l0.ceiling_bps, policy.total_bps - needed)
+
+
 @st.composite
 def around_a_threshold(draw: st.DrawFn, policy: LoopPolicy) -> Traffic:
     """Demand that goes one percent of the total to both sides of something that a decision turns on."""
