@@ -94,7 +94,6 @@ COMMANDS: Mapping[str, Callable[[Sequence[str]], int]] = {
     "compare": comparison.main,
     "diff": comparison.diff,
     "show": comparison.show,
-    "show": comparison.show,
 }
 
 
