@@ -43,6 +43,7 @@ from tests.bench.options import Options, say
 from tests.bench.packetcost import packet_cost
 from tests.bench.predictions import predictions
 from tests.bench.reachable import node_reachable
+from tests.bench.rest import rest
 from tests.bench.restart import kill9, second_start
 from tests.bench.shaping import local, shaping_cost
 from tests.bench.streams import streams
@@ -73,6 +74,7 @@ BENCHES: Mapping[str, Callable[[Options], list[Figure]]] = {
     "bottleneck": bottleneck,
     "loop-cost": loop_cost,
     "lateness": lateness,
+    "rest": rest,
     "link-storm": link_storm,
     "streams": streams,
     "memory": memory,
@@ -93,6 +95,7 @@ ALL = "all"
 COMMANDS: Mapping[str, Callable[[Sequence[str]], int]] = {
     "compare": comparison.main,
     "diff": comparison.diff,
+    "show": comparison.show,
     "show": comparison.show,
 }
 
