@@ -25,13 +25,14 @@ class Demand:
     """One level's traffic: what it wants at most, in how many flows, and whether its flows see and report losses.
 
     `queue_bps`: a limit of the workload's own, at which packets wait in the unit. `remote_loss`: the share of packets
-    that is lost elsewhere, whatever this node does.
+    that is lost elsewhere, whatever this node does. `pushes`: what is lost makes it no slower.
     """
 
     wants_bps: int = 0
     flows: int = 1
     queue_bps: int | None = None
     remote_loss: float = 0.0
+    pushes: bool = False
 
     @property
     def most_bps(self) -> int:
@@ -87,9 +88,19 @@ def window_at(moment: Moment, applied: int, policy: PathPolicy, at_s: float) -> 
     )
     given = shares_bps(total_bps=applied, bands=bands, needs=wants)
     is_narrow = sum(given) > moment.path_bps
-    rates = _shared(moment.path_bps, wants, demands) if is_narrow else given
+    pushed = is_narrow and any(one.pushes for one in demands)
+    rates = given
+    if pushed:
+        rates = _pushed_aside(given, demands)
+    elif is_narrow:
+        rates = _shared(moment.path_bps, wants, demands)
     at_limit = demands.map(lambda one: one.queue_bps is not None and one.wants_bps > one.queue_bps)
-    cut = PerLevel(*(not is_narrow and got < want for got, want in zip(given, wants, strict=True)))
+    cut = PerLevel(
+        *(
+            got < want and (not is_narrow or demand.pushes)
+            for got, want, demand in zip(given, wants, demands, strict=True)
+        )
+    )
     held = PerLevel(*(one or other for one, other in zip(at_limit, cut, strict=True)))
     noisy = PerLevel(*(round(rate * noise) for rate, noise in zip(rates, moment.noise, strict=True)))
     return Window(
@@ -113,6 +124,14 @@ def _losses(moment: Moment, rates: PerLevel[int], *, is_narrow: bool, held: PerL
     ]
     answers = [round(count * share) for count, share in zip(packets, shares, strict=True)]
     return Losses(answers=sum(answers), packets=sum(packets), workloads=sum(one > 0 for one in answers))
+
+
+def _pushed_aside(given: PerLevel[int], demands: PerLevel[Demand]) -> PerLevel[int]:
+    """Who slows down keeps a tenth; the others have the rest, up to what the unit lets pass."""
+    kept = [0 if demand.pushes else got // 10 for got, demand in zip(given, demands, strict=True)]
+    pushing = sum(demand.pushes for demand in demands)
+    rest = (sum(given) - sum(kept)) // pushing
+    return PerLevel(*(rest if demand.pushes else own for own, demand in zip(kept, demands, strict=True)))
 
 
 def _shared(path_bps: int, wants: PerLevel[int], demands: PerLevel[Demand]) -> PerLevel[int]:

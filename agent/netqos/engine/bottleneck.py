@@ -4,7 +4,8 @@ A guarantee holds only where the unit's own queue decides who waits. A narrower 
 no levels; then the total must come down to just under what that place lets pass. How much that is can only be tried:
 
 - *suspicion*: the sum of all levels stands still, it is not the unit's queue that holds it, and receivers report gaps
-  that no queue of the node made, or a level is under its guarantee while another has more than its own;
+  that no queue of the node made, or a level is under its guarantee while another has more than its own. Or both of
+  these, whatever holds the sum: flows that push on fill the unit's queue too;
 - *trial down*: a limit a little under the plateau, for a few windows. It is proof when the unit's own queue now holds
   the traffic and the gaps are gone, or, twice, when the level that lacked something has it. Traffic that its senders
   or receivers limit gives neither; then all is as before, and the next trial waits longer each time;
@@ -30,8 +31,13 @@ JUDGED = 3
 SETTLE_S = 0.7
 """After a change: until it is in the kernel, and senders have found their new rates."""
 
-MARGIN_PERCENT = 98
-"""A limit is this share of the plateau: the unit's queue must be the slower one."""
+MARGIN_PERCENT, ROBBED_PERCENT = 98, 95
+"""A limit is this share of the plateau: the unit's queue must be the slower one. And of a sum that is no plateau, since
+some flows push on while others lose: what the path carries is less than that by what is lost.
+"""
+
+LOOK_S, LOOK_EVERY_S = 4.5, 15.0
+"""While the unit's own queue holds the traffic and a level lacks something, losses are counted so long each time."""
 
 STEP_PERCENT = 12
 """The largest step down into what was not tried yet, of the total."""
@@ -145,10 +151,13 @@ def applied_bps(state: PathState, policy: PathPolicy) -> int:
 
 def wants_losses(state: PathState, policy: PathPolicy) -> bool:
     """Whether losses should be counted in the next window: only while they could decide something."""
-    recent = state.windows[-2:]
-    return state.trial is not None or (
-        len(recent) == 2 and signs_of(recent).stands_still(applied_bps(state, policy), policy)
-    )
+    recent, applied = state.windows[-2:], applied_bps(state, policy)
+    if state.trial is not None or len(recent) < 2:
+        return state.trial is not None
+    signs, now_s = signs_of(recent), recent[-1].at_s
+    is_turn = now_s >= state.rest_until_s and now_s % LOOK_EVERY_S < LOOK_S
+    is_lacking = is_turn and signs.binds(applied) and bool(signs.lacking(policy.promised(applied)))
+    return is_lacking or signs.stands_still(applied, policy)
 
 
 def step(state: PathState, window: Window, policy: PathPolicy) -> Outcome:
@@ -174,15 +183,11 @@ Change = tuple[PathState, Reason]
 
 
 def _watched(state: PathState, now_s: float, policy: PathPolicy) -> Change | None:
-    applied = applied_bps(state, policy)
     if len(state.windows) == KEPT and now_s >= state.rest_until_s:
-        signs = signs_of(state.windows)
-        is_suspect = signs.is_losing or signs.is_starving(policy)
-        target = _target(signs, applied, policy, helped_bps=state.helped_bps)
-        if is_suspect and target is not None and signs.stands_still(applied, policy):
-            trial = Trial(applied_bps=target, before=signs, loss_share=signs.loss_share)
+        trial = _suspected(signs_of(state.windows), state, policy)
+        if trial is not None:
             return replace(state, trial=trial), Reason.TRY_LOWER
-    recent = state.windows[-2:]
+    applied, recent = applied_bps(state, policy), state.windows[-2:]
     if state.limit_bps is not None and now_s >= state.raise_at_s and len(recent) == 2:
         signs = signs_of(recent)
         if signs.binds(applied):
@@ -192,10 +197,23 @@ def _watched(state: PathState, now_s: float, policy: PathPolicy) -> Change | Non
     return None
 
 
+def _suspected(signs: Signs, state: PathState, policy: PathPolicy) -> Trial | None:
+    """The trial down that is due, if there is one."""
+    applied = applied_bps(state, policy)
+    promised = policy.promised(applied)
+    is_free = signs.stands_still(applied, policy) and (signs.is_losing or signs.is_starving(promised))
+    if not is_free and not signs.is_robbed(promised):
+        return None
+    percent = MARGIN_PERCENT if is_free else ROBBED_PERCENT
+    target = _target(signs, applied, policy, percent=percent, helped_bps=state.helped_bps)
+    return None if target is None else Trial(applied_bps=target, before=signs, loss_share=signs.loss_share)
+
+
 def _judged_down(state: PathState, trial: Trial, now_s: float, policy: PathPolicy) -> Change:
     signs, before = signs_of(state.windows), trial.before
     is_eased = signs.has_eased(before)
-    if signs.binds(trial.applied_bps) and (is_eased or signs.has_grown(before, policy)):
+    is_grown = signs.has_grown(before, policy.promised(trial.applied_bps))
+    if signs.binds(trial.applied_bps) and (is_eased or is_grown):
         if is_eased or state.helped_bps is not None:
             return _held(state, trial, now_s), Reason.EASED if is_eased else Reason.GAINED_AGAIN
         helped = replace(state, trial=None, helped_bps=trial.applied_bps, rest_until_s=now_s)
@@ -264,9 +282,16 @@ def _changed(before: PathState, change: Change, at_s: float, policy: PathPolicy)
     return settled, made
 
 
-def _target(signs: Signs, applied: int, policy: PathPolicy, *, helped_bps: int | None = None) -> int | None:
+def _target(
+    signs: Signs,
+    applied: int,
+    policy: PathPolicy,
+    *,
+    percent: int = MARGIN_PERCENT,
+    helped_bps: int | None = None,
+) -> int | None:
     """The next limit to try, None where no allowed one is under the plateau and under what is applied."""
-    wanted = signs.sum_bps * MARGIN_PERCENT // 100
+    wanted = signs.sum_bps * percent // 100
     if wanted < policy.floor_bps:
         return None
     if signs.loss_share >= HEAVY:

@@ -55,6 +55,10 @@ class PathPolicy:
     floor_bps: int
     guarantees_bps: PerLevel[int]
 
+    def promised(self, applied_bps: int) -> PerLevel[int]:
+        """The guarantees under a limit."""
+        return self.guarantees_bps.map(lambda bps: bps * applied_bps // self.total_bps)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signs:
@@ -102,24 +106,28 @@ class Signs:
         """Whether there are losses that were not there."""
         return self.loss_share >= max(LOSING, WORSE * before.loss_share)
 
-    def lacking(self, policy: PathPolicy) -> Mapping[Level, int]:
+    def lacking(self, promised: PerLevel[int]) -> Mapping[Level, int]:
         """What levels lack of their guarantees while another one has more than its own."""
-        promised, rates = policy.guarantees_bps, self.rates_bps
+        rates = self.rates_bps
         if not any(rates[level] > RICH * promised[level] for level in Level):
             return {}
         short = [level for level in Level if 0 < rates[level] < SHORT * promised[level]]
         return {level: promised[level] - rates[level] for level in short}
 
-    def is_starving(self, policy: PathPolicy) -> bool:
+    def is_starving(self, promised: PerLevel[int]) -> bool:
         """Whether a level lacks something and nothing waits."""
-        return self.waiting <= FREE and bool(self.lacking(policy))
+        return self.waiting <= FREE and bool(self.lacking(promised))
 
-    def has_grown(self, before: Signs, policy: PathPolicy) -> bool:
+    def is_robbed(self, promised: PerLevel[int]) -> bool:
+        """Whether a level lacks something and packets are lost beyond the node, even if others wait in the unit."""
+        return self.is_losing and bool(self.lacking(promised))
+
+    def has_grown(self, before: Signs, promised: PerLevel[int]) -> bool:
         """Whether a level that lacked something has got a good part of it."""
+        least_bps = LEAST_GROWN * sum(promised)
         return any(
-            self.rates_bps[level] - before.rates_bps[level]
-            >= max(GROWN * lacked, LEAST_GROWN * policy.total_bps)
-            for level, lacked in before.lacking(policy).items()
+            self.rates_bps[level] - before.rates_bps[level] >= max(GROWN * lacked, least_bps)
+            for level, lacked in before.lacking(promised).items()
         )
 
 
