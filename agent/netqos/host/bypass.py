@@ -1,6 +1,6 @@
 """What leads packets past our classification, or past the queues themselves, with its evidence. Pure.
 
-Packets that pass no postrouting keep priority 0: on the way out they run in the leaf `unknown` under L1, never as L0;
+Packets that pass no rule of ours keep priority 0: on the way out they run in the leaf `unknown` under L1, never as L0;
 on the way to a pod they run as local ones, which nothing holds. What an XDP program or a NIC forwards by itself passes
 no qdisc at all and is not shaped. A program is not read: that it may redirect is all that is said of it.
 """
@@ -46,7 +46,7 @@ def egress_program(seen: Neighbourhood, uplink: int) -> str:
 
 
 def _flowtable(one: Flowtable) -> Finding:
-    way = "passes no qdisc and is not shaped" if one.is_offloaded else f"passes no postrouting: {_UNKNOWN}"
+    way = "passes no qdisc and is not shaped" if one.is_offloaded else f"passes no rule of ours: {_UNKNOWN}"
     return warning(
         "flowtable-bypass",
         f"flowtable {one.name}",
@@ -67,7 +67,7 @@ def _redirects(devices: Iterable[Device], seen: Neighbourhood) -> Iterator[Findi
                 "redirect-bypass",
                 device.name,
                 f"a {one.filter.kind} filter on its {one.hook} redirects packets to {where}; what leaves by an uplink "
-                f"so passes no postrouting: {_UNKNOWN}",
+                f"so passes no rule of ours: {_UNKNOWN}",
                 hint=f"`tc filter show dev {device.name} {one.hook}` shows it",
             )
 
