@@ -1,7 +1,10 @@
 """The kubelet's own list of pods, asked for now and then: a second source for when the API server is away.
 
 It stands on this node's loopback with a certificate that nobody vouches for; what it gets from us is the daemon's
-token, as every caller's. Each answer is a whole snapshot; a failed one changes nothing but the state.
+token, as every caller's. Whose that is it asks the API server, and remembers the answer for a time (its setting
+`authentication.webhook.cacheTTL`, two minutes by default). So it is asked once a minute also while nobody wants its
+pods: else it could not tell who we are just when the API server is away. Each answer is a whole snapshot; a failed one
+changes nothing but the state.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ from netqos.sources.kube.pods import KubePod, parse_pod
 
 URL = "https://127.0.0.1:10250/pods"
 POLL_S = 5.0
+GREET_S = 60.0
 NOT_ASKED = "not asked"
 """What its state says while nobody wants it."""
 
@@ -44,6 +48,7 @@ class Kubelet:
         self._stop = threading.Event()
         self._items: tuple[KubePod, ...] | None = None
         self._state = SourceState(freshness=Freshness.WAITING, detail=NOT_ASKED)
+        self._greeted_s = -GREET_S
         self._thread = threading.Thread(target=self._run, name="kube-kubelet", daemon=True)
 
     @property
@@ -73,11 +78,28 @@ class Kubelet:
             if self._is_wanted():
                 self._poll()
                 self._changed()
-            elif self._items is not None:
-                self._items = None
-                self._state = SourceState(freshness=Freshness.WAITING, detail=NOT_ASKED)
-                self._changed()
+            else:
+                self._rest()
             self._stop.wait(self._poll_s)
+
+    def _rest(self) -> None:
+        """While nobody wants its pods."""
+        if self._items is not None:
+            self._items = None
+            self._state = SourceState(freshness=Freshness.WAITING, detail=NOT_ASKED)
+            self._changed()
+        if self._clock.monotonic() - self._greeted_s >= GREET_S:
+            self._greeted_s = self._clock.monotonic()
+            self._greet()
+
+    def _greet(self) -> None:
+        """Be asked who we are; the answer itself is not read."""
+        login = self._connection.generation
+        try:
+            loopback_get(self._url, self._connection.bearer()).close()
+        except Broken as problem:
+            if problem.failure.is_stale_login:
+                self._connection.reload(login)
 
     def _poll(self) -> None:
         login = self._connection.generation

@@ -17,6 +17,7 @@ from netqos.host.clock import SystemClock
 from netqos.sources.kube.connection import Connection
 from netqos.sources.kube.kubelet import Kubelet
 from netqos.testing.certificates import make_certificate
+from netqos.testing.clock import FakeClock
 from tests.unit.sources.kube.test_pods import pod
 
 
@@ -117,6 +118,31 @@ def test_the_kubelet_is_asked_while_it_is_wanted(server: Server, connection: Con
         assert kubelet.items[0] is before[0]
         wanted.clear()
         until(lambda: kubelet.items is None)
+    finally:
+        kubelet.stop()
+        kubelet._thread.join(5)
+
+
+def test_while_nobody_wants_its_pods_it_is_asked_once_a_minute_that_it_remembers_who_we_are(
+    server: Server, connection: Connection
+) -> None:
+    clock = FakeClock()
+    kubelet = Kubelet(
+        connection, clock, is_wanted=lambda: False, changed=lambda: None, url=server.url, poll_s=0.01
+    )
+    kubelet.start()
+    try:
+        until(lambda: len(server.tokens) == 1)
+        clock.advance(59.0)
+        time.sleep(0.1)
+        assert len(server.tokens) == 1
+        server.status = 401
+        clock.advance(2.0)
+        until(lambda: len(server.tokens) == 2)
+        assert (kubelet.items, kubelet.state.detail) == (None, "not asked")
+        server.status = 200
+        clock.advance(61.0)
+        until(lambda: len(server.tokens) == 3)
     finally:
         kubelet.stop()
         kubelet._thread.join(5)
