@@ -14,7 +14,7 @@ import pytest
 
 from tests.features import find
 
-pytest_plugins = ["tests.apiserver.fixtures"]
+pytest_plugins = ["tests.apiserver.fixtures", "tests.node.fixtures"]
 
 IN_CI = os.environ.get("CI", "") not in {"", "0", "false"}
 

@@ -1,0 +1,172 @@
+"""`python -m tests.node [start | stop | env | run COMMAND...]`: a real node to play with (`./dev node`).
+
+`start` leaves it running until `stop`, with netqosd from the checkout on it. `keep` is what runs meanwhile.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from netqos.testing.namespaces import sweep
+from tests.apiserver.gobuild import ROOT, Unavailable
+from tests.node.agent import SOCKET, Agent
+from tests.node.branches import sweep_branches
+from tests.node.machine import enter_command
+from tests.node.programs import find_node_programs
+from tests.node.realnode import NAME, RealNode
+
+STATE = ROOT / ".dev" / "node.json"
+LOG = ROOT / ".dev" / "node.log"
+PORTS = range(5201, 5209)
+START_S = 1800  # the first one builds a kubelet and perhaps an API server
+
+_USAGE = "usage: ./dev node [start | stop | env | run COMMAND...]"
+
+
+def main(arguments: Sequence[str]) -> int:
+    """The exit code."""
+    match list(arguments):
+        case [] | ["start"]:
+            return start()
+        case ["stop"]:
+            return stop()
+        case ["env"]:
+            return show_environment()
+        case ["run", *command] if command:
+            return run(command)
+        case ["keep"]:
+            return keep()
+        case _:
+            print(_USAGE, file=sys.stderr)
+            return 2
+
+
+def start() -> int:
+    """Start one, unless it runs, and say what to type."""
+    if running() is None:
+        try:
+            find_node_programs()
+        except Unavailable as problem:
+            print(f"node: {problem}", file=sys.stderr)
+            return 1
+        if not _start_keeper():
+            print(f"node: it did not start; {LOG} ends with\n{_log_end()}", file=sys.stderr)
+            return 1
+    print(_welcome())
+    return 0
+
+
+def stop() -> int:
+    """End the one that runs; what a killed one has left goes too."""
+    state = running()
+    if state is not None:
+        pid = int(state["pid"])
+        os.kill(pid, signal.SIGTERM)
+        while Path(f"/proc/{pid}").exists():
+            time.sleep(0.05)
+    sweep()
+    sweep_branches()
+    STATE.unlink(missing_ok=True)
+    print("node: stopped" if state else "node: none is running")
+    return 0
+
+
+def show_environment() -> int:
+    """Lines for a shell: eval "$(./dev node env)"."""
+    state = running()
+    if state is None:
+        print("node: none is running; start one: ./dev node", file=sys.stderr)
+        return 1
+    for name in ("KUBECONFIG", "NETQOS_SOCKET", "WIRE"):
+        print(f"export {name}={state[name]}")
+    print(f"export PATH={Path(sys.executable).parent}:$PATH")
+    return 0
+
+
+def run(command: Sequence[str]) -> int:
+    """Run a program on the node."""
+    state = running()
+    if state is None:
+        print("node: none is running; start one: ./dev node", file=sys.stderr)
+        return 1
+    return subprocess.run(enter_command(int(state["init"]), command), check=False).returncode
+
+
+def running() -> dict[str, str] | None:
+    """What the one that runs has told; None where none does."""
+    with contextlib.suppress(OSError, ValueError):
+        state: dict[str, str] = json.loads(STATE.read_text(encoding="utf-8"))
+        command = Path(f"/proc/{state['pid']}/cmdline").read_bytes()
+        if command.endswith(b"tests.node\0keep\0"):
+            return state
+    return None
+
+
+def keep() -> int:
+    """Hold a node until SIGTERM."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    with contextlib.suppress(KeyboardInterrupt), RealNode(find_node_programs()) as node:
+        agent = Agent(node, {"policy": {"enable": True}})
+        agent.start()
+        for port in PORTS:
+            node.wire.popen(["iperf3", "--server", "--port", str(port)])
+        state = {
+            "pid": os.getpid(),
+            "init": node.machine.init,
+            "KUBECONFIG": str(node.server.access.kubeconfig),
+            "NETQOS_SOCKET": str(node.machine.folder / SOCKET.lstrip("/")),
+            "WIRE": node.wire.address,
+        }
+        fresh = STATE.with_suffix(".new")
+        fresh.write_text(json.dumps(state), encoding="utf-8")
+        fresh.rename(STATE)
+        signal.pause()
+    STATE.unlink(missing_ok=True)
+    return 0
+
+
+def _start_keeper() -> bool:
+    with LOG.open("wb") as log:
+        keeper = subprocess.Popen(
+            [sys.executable, "-m", "tests.node", "keep"],
+            cwd=ROOT,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+    end_s = time.monotonic() + START_S
+    while running() is None:
+        if keeper.poll() is not None or time.monotonic() > end_s:
+            return False
+        time.sleep(0.05)
+    return True
+
+
+def _log_end() -> str:
+    return "\n".join(LOG.read_text(encoding="utf-8", errors="replace").splitlines()[-15:])
+
+
+def _welcome() -> str:
+    return f"""The node {NAME} is Ready, and netqosd runs on it.
+The world is at $WIRE; an iperf3 listens on each of its ports {PORTS[0]} to {PORTS[-1]}.
+
+    eval "$(./dev node env)"
+    kubectl get nodes
+    netqosctl status
+    ./dev node run ip -brief address      # any command, on the node
+    ./dev node stop
+
+A pod names its node ({NAME}) and the image test.local/pod:1; docs/tutorial.md has the first ones."""
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
