@@ -241,3 +241,19 @@ def test_no_oscillation(policy: LoopPolicy, data: st.DataObject) -> None:
     assert all(later - first > 1.0 for first, later in zip(moments, moments[2:], strict=False))
     turns = [later.at_s for earlier, later in pairwise(made) if earlier.contention is not later.contention]
     assert all(later - first >= HOLD_S for first, later in zip(turns, turns[2:], strict=False))
+
+
+@some.examples(20)
+@given(some.lending(), st.sampled_from([0.06, 0.1, 0.3, 0.7, 1.4]))
+def test_traffic_that_crosses_both_thresholds_again_and_again_begins_contention_once(
+    policy: LoopPolicy, every_s: float
+) -> None:
+    """From 80 to 97 percent and back: the hold is longer than each calm."""
+    open_policy = replace(
+        policy, bands=policy.bands.map(lambda band: replace(band, ceiling_bps=policy.total_bps))
+    )
+    low = Demand(kind=Kind.UDP, rate_bps=policy.total_bps * 80 // 100)
+    more = Demand(kind=Kind.UDP, rate_bps=policy.total_bps * 17 // 100, every_s=every_s, on_s=every_s / 2)
+    traffic = Traffic(members=(Member(name="L1", level=Level.L1),), demands={"L1": (low, more)})
+    made = ceilings(open_policy, traffic, None, end_s=5.0)
+    assert sum(before.contention is not after.contention for before, after in pairwise(made)) <= 1

@@ -15,6 +15,7 @@ from netqos.engine.shares import FLOOR_PERCENT
 from netqos.engine.sharing import STEPS
 from netqos.engine.steer import LoopPolicy
 from netqos.model.levels import Level, PerLevel
+from netqos.testing.states import M, bands
 from tests.property import fluids as some
 from tests.property.fluids import TX, TX1, Course
 
@@ -88,6 +89,26 @@ def test_no_level_is_worse_off_than_under_static_htb(policy: LoopPolicy, data: s
     for level in Level:
         lacking = some.lacking(steered, static, level, within_s=1.0) * 8 / policy.total_bps
         assert lacking <= WORST_SHARE
+
+
+@pytest.mark.parametrize(
+    ("every_s", "on_s"), [(0.1, 0.05), (0.2, 0.1), (0.25, 0.2), (0.25, 0.05), (0.9, 0.4), (1.0, 0.5)]
+)
+def test_pauses_of_both_levels_cost_one_tick_and_few_writes(every_s: float, on_s: float) -> None:
+    """Guarantees of 500, 300 and 200: one tick of what is kept free is a hundredth of a second (decision 0019)."""
+    pause = Demand(every_s=every_s, on_s=on_s)
+    traffic = Traffic(members=MEMBERS, demands={"L0": (Demand(),), "L1": (pause,), "L2": (pause,)})
+    policy = LoopPolicy(
+        total_bps=1000 * M,
+        bands=bands((500 * M, 300 * M, 200 * M), (1000 * M, 800 * M, 1000 * M)),
+        lends=True,
+        headroom=0.0,
+    )
+    steered, static = courses(policy, traffic, end_s=3.0)
+    assert some.lacking(steered, static, Level.L0, within_s=1.0) * 8 / policy.total_bps <= 0.011
+    unit = FluidUnit(TX, policy, traffic, step_s=some.STEP_S)
+    ticks = list(FluidLoop([unit], {TX: policy}).ticks(3.0))
+    assert sum(decision.changed for tick in ticks for decision in tick.decisions) <= 3
 
 
 @some.examples(30)
