@@ -1,6 +1,6 @@
 """Rules inside a workload as nft rules: one chain for each workload and direction that has any. Pure.
 
-The last rule that any packet meets leads a packet by its class, so by its priority, to the chain of the leaf: that is the
+The last rule that any packet meets leads it by its class, so by its priority, to the chain of the leaf: that is the
 same for every kind of workload and address, and nothing but the workload's own packets have that class. In the chain
 the first item that matches gives the packet its code point and its class, and ends it. A packet that meets no item, or
 finds no chain, stays in the workload's leaf, which has the workload's limit too.
