@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import time
 from collections.abc import Iterable, Mapping
 from types import TracebackType
@@ -27,6 +28,8 @@ class Load:
         self._pods = pods
         self._traffic = Traffic(pods)
         self._flows: dict[Key, TcpFlow] = {}
+        self._heard: dict[Key, int] = {}
+        self._listeners: list[subprocess.Popen[bytes]] = []
 
     def __enter__(self) -> Self:
         """Nothing more."""
@@ -35,8 +38,11 @@ class Load:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """End all flows."""
+        """End all flows, and hear nobody more."""
         self._traffic.stop()
+        for one in self._listeners:
+            one.kill()
+            one.wait()
 
     def start(self, names: Iterable[str], directions: Iterable[Direction] = (TX, RX)) -> None:
         """A greedy flow of each pod in each direction, from now on."""
@@ -49,6 +55,13 @@ class Load:
             flow.start()
         self._flows |= made
 
+    def hear(self, name: str, port: int) -> list[str]:
+        """Count what a pod sends to a port of the wire by itself; the command that makes it do so."""
+        listener = self._pods.wire.popen(["iperf3", "--server", "--port", str(port)])
+        self._listeners.append(listener)
+        self._heard[name, TX] = port
+        return ["iperf3", "--client", self._pods.wire.address, "--port", str(port), "--time", "3600"]
+
     def stop(self, *names: str) -> None:
         """End all flows of these pods."""
         for name, direction in list(self._flows):
@@ -59,6 +72,7 @@ class Load:
         """What arrives of each flow from now on (`settle_s` later), by `pod direction`, in Ethernet bytes."""
         time.sleep(settle_s)
         sources = {_name(key): self._source(key) for key in self._flows}
+        sources |= {_name(key): Source(port=port) for key, port in self._heard.items()}
         with Meter(self._pods.wire, sources) as meter:
             time.sleep(seconds)
             for flow in self._flows.values():
@@ -69,7 +83,8 @@ class Load:
         """The mean rate of each flow, in bits per second."""
         series = self.series(seconds, settle_s=settle_s)
         began_s, ended_s = series.at_s[0], series.at_s[-1]
-        return {key: series.rate_bps(_name(key), began_s, ended_s) for key in self._flows}
+        keys = (*self._flows, *self._heard)
+        return {key: series.rate_bps(_name(key), began_s, ended_s) for key in keys}
 
     def expect(self, wanted: Mapping[Key, float], *, seconds: float = 1.5, tries: int = 6) -> None:
         """That the flows come to what is wanted, in bits per second; AssertionError with all that was met otherwise.

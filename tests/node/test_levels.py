@@ -93,14 +93,11 @@ def told(agent: Agent, word: str) -> bool:
 
 def test_a_pod_that_is_deleted_while_it_sends_leaves_its_part_to_the_others(contention: Contention) -> None:
     pods, agent = contention.scene.pods, contention.agent
-    sending = ["iperf3", "--client", pods.wire.address, "--port", "5201", "--time", "600"]
-    listener = pods.wire.popen(["iperf3", "--server", "--port", "5201"])
     with contention.load() as load:
         load.start(["batch"], [TX])
-        pods.start("sender", annotations={CLASS: "l0"}, command=sending)
-        load.expect({("batch", TX): 12 * M})
+        pods.start("sender", annotations={CLASS: "l0"}, command=load.hear("sender", 5301))
+        load.expect({("batch", TX): 12 * M, ("sender", TX): 48 * M})
         pods.delete("sender")
-        load.expect({("batch", TX): 60 * M})
-    listener.kill()
+        load.expect({("batch", TX): 60 * M, ("sender", TX): 0})
     wait_until(lambda: "sender" not in levels(agent), "the pod is forgotten", 5)
     assert set(SENDERS) < set(levels(agent))
