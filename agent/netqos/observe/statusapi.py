@@ -154,10 +154,13 @@ class StatusApi:
         ticks = self._agent.stream()
         following: int | None = None
         async with aclosing(ticks):
-            async for tick in ticks:
-                missed = 0 if following is None else tick.number - following
-                following = tick.number + 1
-                yield self._ticks.line(tick, missed=missed)
+            async for told in ticks:
+                lines = []
+                for tick in told:
+                    missed = 0 if following is None else tick.number - following
+                    following = tick.number + 1
+                    lines.append(self._ticks.line(tick, missed=missed))
+                yield b"".join(lines)
 
     async def _rounds_told(self) -> AsyncGenerator[bytes, None]:
         view, moment, writer = self._agent.view(), Moment.now(self._clock), RoundWriter()
@@ -166,8 +169,12 @@ class StatusApi:
         yield _lines([head_line(head)])
         rounds = self._agent.rounds()
         async with aclosing(rounds):
-            async for one in rounds:
-                yield _lines(writer.lines(one.number, one.item.backend, one.item.taken))
+            async for told in rounds:
+                yield _lines(
+                    line
+                    for one in told
+                    for line in writer.lines(one.number, one.item.backend, one.item.taken)
+                )
 
     async def _overrides(self, _request: Request, _values: Values) -> Response:
         view, moment = self._agent.view(), Moment.now(self._clock)

@@ -148,11 +148,11 @@ class Agent(Protocol):
         """The decisions of the last minutes that changed something, and one a second otherwise; oldest first."""
         ...
 
-    def stream(self) -> AsyncGenerator[Numbered[Ground], None]:
+    def stream(self) -> AsyncGenerator[tuple[Numbered[Ground], ...], None]:
         """Each tick's decisions from now on; a reader that is too slow misses some."""
         ...
 
-    def rounds(self) -> AsyncGenerator[Numbered[Round], None]:
+    def rounds(self) -> AsyncGenerator[tuple[Numbered[Round], ...], None]:
         """Each round of every loop from now on, with all that it takes to run it again; as above."""
         ...
 

@@ -85,11 +85,11 @@ class RunningAgent:
         ]
         return tuple(sorted(kept, key=lambda one: one.decision.at_s))
 
-    def stream(self) -> AsyncGenerator[Numbered[Ground], None]:
+    def stream(self) -> AsyncGenerator[tuple[Numbered[Ground], ...], None]:
         """Each tick's decisions from now on."""
         return self._feeds.stream.read()
 
-    def rounds(self) -> AsyncGenerator[Numbered[Round], None]:
+    def rounds(self) -> AsyncGenerator[tuple[Numbered[Round], ...], None]:
         """Each round of every loop from now on."""
         return self._feeds.rounds.read()
 

@@ -25,6 +25,10 @@ KEPT = 512
 """Items that a reader may be behind before it misses some: five seconds of two units in contention."""
 
 
+TOGETHER = 32
+"""At most so many at once: a reader that has fallen behind is no reason to make others wait."""
+
+
 class Feed(Generic[T]):
     """Hands items from any thread to the readers in one event loop."""
 
@@ -46,8 +50,11 @@ class Feed(Generic[T]):
         if self._readers and items:
             self._loop.call_soon_threadsafe(self._take, items)
 
-    async def read(self) -> AsyncGenerator[Numbered[T], None]:
-        """Every item from now on with its number; where one is left out, the reader was too slow for it."""
+    async def read(self) -> AsyncGenerator[tuple[Numbered[T], ...], None]:
+        """Every item from now on with its number, together those that are there already.
+
+        Where a number is left out, the reader was too slow for it.
+        """
         place = self._count
         self._readers += 1
         self._readers_changed()
@@ -56,9 +63,9 @@ class Feed(Generic[T]):
                 while place == self._count:
                     await self._news.wait()
                 oldest = self._count - len(self._kept)
-                place = max(place, oldest)
-                yield Numbered(place, self._kept[place - oldest])
-                place += 1
+                place, end = max(place, oldest), min(self._count, max(place, oldest) + TOGETHER)
+                yield tuple(Numbered(one, self._kept[one - oldest]) for one in range(place, end))
+                place = end
         finally:
             self._readers -= 1
             self._readers_changed()

@@ -36,7 +36,9 @@ def running(agent: SampleAgent | None = None) -> Iterator[Path]:
 def _run(loop: asyncio.AbstractEventLoop, task: asyncio.Task[None]) -> None:
     try:
         loop.run_until_complete(asyncio.gather(task, return_exceptions=True))
+        loop.run_until_complete(asyncio.sleep(0.01))  # connections that were aborted close in the loop
     finally:
+        loop.run_until_complete(loop.shutdown_asyncgens())
         loop.close()
 
 

@@ -434,19 +434,19 @@ class SampleAgent:
     def history(self) -> tuple[Reasoned, ...]:
         return tuple(Reasoned(one.decision, why(one)) for one in (QUIET, GROUND, RX_GROUND))
 
-    async def stream(self) -> AsyncGenerator[Numbered[Ground], None]:
+    async def stream(self) -> AsyncGenerator[tuple[Numbered[Ground], ...], None]:
         self.readers += 1
         try:
             while True:
-                yield await self.ticks.get()
+                yield (await self.ticks.get(),)
         finally:
             self.readers -= 1
 
-    async def rounds(self) -> AsyncGenerator[Numbered[Round], None]:
+    async def rounds(self) -> AsyncGenerator[tuple[Numbered[Round], ...], None]:
         self.readers += 1
         try:
             while True:
-                yield await self.taken.get()
+                yield (await self.taken.get(),)
         finally:
             self.readers -= 1
 

@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator
 from netqos.engine.rounds import Steering, Taken
 from netqos.observe.view import Numbered, Round
 from netqos.runtime.fastloop import FastLoop
-from netqos.runtime.feed import KEPT, Feed, RoundFeed
+from netqos.runtime.feed import KEPT, TOGETHER, Feed, RoundFeed
 from netqos.settings.values import LoopSettings
 
 NOTHING = Steering(states={})
@@ -20,25 +20,30 @@ def publish_from_a_thread(feed: Feed[int], *items: int) -> None:
     thread.join()
 
 
-async def listening(
-    feed: Feed[int],
-) -> tuple[AsyncGenerator[Numbered[int], None], asyncio.Future[Numbered[int]]]:
-    """A reader that waits for its first item."""
+Reader = AsyncGenerator[tuple[Numbered[int], ...], None]
+
+
+async def listening(feed: Feed[int]) -> tuple[Reader, asyncio.Future[tuple[Numbered[int], ...]]]:
+    """A reader that waits for its first items."""
     reader = feed.read()
     waiting = asyncio.ensure_future(anext(reader))
     await asyncio.sleep(0)
     return reader, waiting
 
 
+def items(first: int, *values: int) -> tuple[Numbered[int], ...]:
+    return tuple(Numbered(number, value) for number, value in enumerate(values, first))
+
+
 async def test_every_reader_gets_what_a_loop_thread_publishes() -> None:
     feed = Feed[int](asyncio.get_running_loop())
     readers = [await listening(feed) for _ in range(3)]
     publish_from_a_thread(feed, 11, 12)
-    assert await asyncio.gather(*(first for _, first in readers)) == [Numbered(0, 11)] * 3
-    assert [await anext(reader) for reader, _ in readers] == [Numbered(1, 12)] * 3
+    assert await asyncio.gather(*(first for _, first in readers)) == [items(0, 11, 12)] * 3
     late, first = await listening(feed)
     publish_from_a_thread(feed, 13)
-    assert await first == Numbered(2, 13)
+    assert await first == items(2, 13)
+    assert [await anext(reader) for reader, _ in readers] == [items(2, 13)] * 3
     for reader in (late, *(reader for reader, _ in readers)):
         await reader.aclose()
 
@@ -47,11 +52,12 @@ async def test_a_slow_reader_goes_on_with_the_oldest_that_is_left_and_delays_nob
     feed = Feed[int](asyncio.get_running_loop())
     slow, first = await listening(feed)
     publish_from_a_thread(feed, 0)
-    assert await first == Numbered(0, 0)
+    assert await first == items(0, 0)
     publish_from_a_thread(feed, *range(1, KEPT + 51))
     await asyncio.sleep(0)
-    got = [await anext(slow) for _ in range(KEPT)]
-    assert got == [Numbered(number, number) for number in range(51, KEPT + 51)]
+    got = [await anext(slow) for _ in range(KEPT // TOGETHER)]
+    assert max(map(len, got)) == TOGETHER
+    assert [one for some in got for one in some] == list(items(51, *range(51, KEPT + 51)))
     await slow.aclose()
 
 
@@ -60,7 +66,7 @@ async def test_nothing_is_kept_while_nobody_reads() -> None:
     publish_from_a_thread(feed, 1)
     reader, first = await listening(feed)
     publish_from_a_thread(feed, 2)
-    assert await first == Numbered(0, 2)
+    assert await first == items(0, 2)
     await reader.aclose()
     publish_from_a_thread(feed, 3)
     await asyncio.sleep(0)
@@ -79,7 +85,6 @@ async def test_loops_are_listened_to_only_while_somebody_reads_and_new_ones_too(
     for loop in (early, later):
         assert loop._steerer.on_sample is not None
         loop._steerer.on_sample(TAKEN)
-    assert await first == Numbered(0, Round("tc", TAKEN))
-    assert await anext(reader) == Numbered(1, Round("terway", TAKEN))
+    assert await first == (Numbered(0, Round("tc", TAKEN)), Numbered(1, Round("terway", TAKEN)))
     await reader.aclose()
     assert [loop._steerer.on_sample for loop in (early, later)] == [None, None]
