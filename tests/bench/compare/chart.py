@@ -9,13 +9,14 @@ from xml.sax.saxutils import escape
 
 from netqos.model.levels import Direction, Level
 from tests.bench.compare.results import Contestant, Picture, Result
-from tests.bench.compare.session import source_name
+from tests.bench.compare.script import NODE, source_name
 
 WIDTH = 1180
 _LEFT, _TOP, _BOTTOM = 150, 74, 34
 _PANEL, _ROW, _GAP = 490, 104, 20
 _HEADROOM = 1.35
 _COLORS = {Level.L0: "#0072b2", Level.L1: "#009e73", Level.L2: "#d55e00"}  # Okabe and Ito, as in the demo
+_NODE_COLOR = "#7b8794"
 _STYLE = """<style>
 text { font: 12px system-ui, -apple-system, 'Segoe UI', Helvetica, Arial, sans-serif; fill: #1f2933 }
 .title { font-size: 17px; font-weight: 600 }
@@ -69,6 +70,8 @@ def _head(result: Result) -> Iterator[str]:
         x = 640 + 60 * place
         yield f'<rect x="{x}" y="22" width="18" height="4" rx="2" fill="{_COLORS[level]}"/>'
         yield _text(x + 23, 29, level.name)
+    yield f'<rect x="820" y="22" width="18" height="4" rx="2" fill="{_NODE_COLOR}"/>'
+    yield _text(843, 29, "the node itself")
     for way in Direction:
         total = result.policy[way.value]["total_bps"] / 1e6
         yield _text(_panel_left(way), _TOP - 14, f"{way.pod_word}, total {total:g} Mbit/s", kind="name")
@@ -86,6 +89,8 @@ def _row(policy: Mapping[str, Any], one: Contestant, picture: Picture, *, top: f
         yield from _frame(panel, picture, side)
         for level in reversed(Level):
             yield _line(panel, picture, source_name(way, level), _COLORS[level])
+        if way is Direction.RX:
+            yield _line(panel, picture, NODE, _NODE_COLOR)
 
 
 def _panel_left(way: Direction) -> float:

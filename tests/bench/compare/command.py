@@ -18,7 +18,7 @@ from tests.bench.compare.judge import compare
 from tests.bench.compare.page import changes, markdown, table
 from tests.bench.compare.results import Result, read, write
 from tests.bench.compare.runner import Job, run
-from tests.bench.compare.session import Times
+from tests.bench.compare.script import Times
 from tests.bench.compare.surface import Enforcer, load
 from tests.bench.options import congestions
 

@@ -9,7 +9,8 @@ from netqos.engine.allocate import shares_bps
 from netqos.model.levels import Direction, Level, PerLevel
 from netqos.testing.analysis import Series, percentile, settled_after_s, summarize
 from tests.bench.compare.rows import PERCENTS, SHORT_PERCENTS
-from tests.bench.compare.session import Mark, Recording, source_name
+from tests.bench.compare.script import NODE, Mark, source_name
+from tests.bench.compare.session import Recording
 from tests.bench.compare.surface import Policy
 from tests.bench.moments import STEP_S, arrived_s, departed_s, held_after_s, steady_after_s
 
@@ -25,10 +26,19 @@ def evaluate(recording: Recording, policy: Policy) -> dict[str, float]:
             found[f"{way.value}.{key}"] = value
         for percent in SHORT_PERCENTS:
             found[f"{way.value}.short.p{percent:g}"] = 1000 * percentile(recording.shorts_s[way], percent)
+    found["rx.node"] = _with_node(recording, policy)
     for percent in PERCENTS:
         found[f"request.p{percent:g}"] = 1000 * recording.delays.percentile_s(percent)
     found.update(_costs(recording))
     return found
+
+
+def _with_node(recording: Recording, policy: Policy) -> float:
+    """What came to the pods and to the node itself, of the total, after the first third of that time."""
+    start_s, end_s = recording.node_s
+    names = [NODE, *(source_name(Direction.RX, level) for level in Level)]
+    total = recording.series.summed("total", names)
+    return 100 * total.rate_bps("total", start_s + (end_s - start_s) / 3, end_s) / policy.totals_bps.rx
 
 
 def _costs(recording: Recording) -> Iterator[tuple[str, float]]:

@@ -13,7 +13,8 @@ from netqos.errors import Rejected
 from netqos.model.levels import Direction, Level
 from netqos.testing.analysis import median
 from tests.bench.compare.rows import MEASURES
-from tests.bench.compare.session import Recording, source_name
+from tests.bench.compare.script import NODE, source_name
+from tests.bench.compare.session import Recording
 from tests.bench.compare.surface import Policy
 
 KIND, VERSION = "netqos-bench-compare", 1
@@ -82,12 +83,15 @@ def picture_of(recording: Recording) -> Picture:
     """A run's rates for the chart."""
     series = recording.series
     start_s, end_s = series.at_s[0], series.at_s[-1]
-    names = [source_name(way, level) for way in Direction for level in Level]
+    names = [*(source_name(way, level) for way in Direction for level in Level), NODE]
     words = {"join": "+", "gone": "-", "back": "+"}
     return Picture(
         bin_s=PICTURE_BIN_S,
         rates_bps={name: series.bins(name, start_s, end_s, width_s=PICTURE_BIN_S) for name in names},
-        marks=tuple((one.start_s - start_s, f"{words[one.kind]}{one.level.name}") for one in recording.marks),
+        marks=(
+            *((one.start_s - start_s, f"{words[one.kind]}{one.level.name}") for one in recording.marks),
+            (recording.node_s[0] - start_s, "+node"),
+        ),
     )
 
 

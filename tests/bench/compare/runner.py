@@ -13,7 +13,8 @@ from itertools import product
 import netqos
 from tests.bench.compare.measures import evaluate
 from tests.bench.compare.results import Contestant, Result, picture_of, policy_json
-from tests.bench.compare.session import Recording, Times, record
+from tests.bench.compare.script import Times
+from tests.bench.compare.session import Recording, record
 from tests.bench.compare.surface import Enforcer, Policy, usual_policy
 from tests.bench.moments import longest_gap_s
 from tests.bench.options import say

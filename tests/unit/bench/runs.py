@@ -7,14 +7,15 @@ from collections.abc import Callable, Mapping
 from netqos.model.levels import Direction, Level, PerDirection
 from netqos.testing.analysis import Series
 from netqos.testing.probes import Delays
-from tests.bench.compare.session import Cost, Mark, Recording, source_name
+from tests.bench.compare.script import NODE, NODE_SHARE, Mark, source_name
+from tests.bench.compare.session import Cost, Recording
 from tests.bench.compare.surface import M, Policy, usual_bands
 
 TOTALS = PerDirection(tx=600 * M, rx=300 * M)
 POLICY = Policy(totals_bps=TOTALS, bands=TOTALS.map(usual_bands))
 STEP_S = 0.05
 FIRST_S = 100.0
-END_S = 13.0
+END_S = 15.0
 
 MARKS = (
     Mark(kind="join", level=Level.L0, start_s=101.0, end_s=107.0),
@@ -39,6 +40,7 @@ def series(rate: Rate) -> Series:
             for step in range(steps):
                 at_s = FIRST_S + (step + 0.5) * STEP_S
                 column.append(column[-1] + rate(way, level, at_s) * STEP_S / 8)
+    counts[NODE] = [max(0.0, step * STEP_S - 13.0) * NODE_SHARE * TOTALS.rx / 8 for step in range(steps + 1)]
     return Series(
         at_s=tuple(FIRST_S + step * STEP_S for step in range(steps + 1)),
         counts={name: tuple(column) for name, column in counts.items()},
@@ -60,8 +62,9 @@ def steady(way: Direction, level: Level, at_s: float) -> float:
     """Everything as promised at once."""
     if at_s < MARKS[0].start_s:
         return share_of(Level.L0, way)[level]
-    mark = next(mark for mark in MARKS if at_s < mark.end_s)
-    return share_of(mark.level if mark.kind == "gone" else None, way)[level]
+    mark = next((mark for mark in MARKS if at_s < mark.end_s), None)
+    gone = mark.level if mark is not None and mark.kind == "gone" else None
+    return share_of(gone, way)[level]
 
 
 def recording(rate: Rate = steady, cost: Cost | None = None) -> Recording:
@@ -69,6 +72,7 @@ def recording(rate: Rate = steady, cost: Cost | None = None) -> Recording:
     return Recording(
         series=series(rate),
         marks=MARKS,
+        node_s=(113.0, 115.0),
         delays=Delays(seconds=(0.001,) * 989 + (0.02,) * 10, sent_at_s=(100.0,) * 999, lost_at_s=(101.0,)),
         shorts_s=PerDirection(tx=(0.004,) * 9 + (0.05,), rx=(0.003, 0.003, float("inf"))),
         cost=cost or Cost(),

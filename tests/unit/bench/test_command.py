@@ -10,7 +10,7 @@ from tests.bench import __main__ as bench
 from tests.bench.compare import command
 from tests.bench.compare.measures import evaluate
 from tests.bench.compare.results import Contestant, Result, policy_json, write
-from tests.bench.compare.session import Times
+from tests.bench.compare.script import Times
 from tests.bench.compare.surface import Enforcer, load, usual_policy
 from tests.unit.bench.runs import POLICY, recording
 
@@ -71,7 +71,9 @@ def test_the_whole_comparison_takes_under_ten_minutes() -> None:
     times = Times()
     a_run_s = times.greedy_s + times.short_s * 9 / 8 + 3  # building, starting, stopping
     assert len(command.BUILT_IN) * 5 * a_run_s < 600
-    assert times.scaled(0.5) == Times(before_s=0.5, join_s=2.5, gone_s=0.5, back_s=0.6, short_s=0.8)
+    assert times.scaled(0.5) == Times(
+        before_s=0.5, join_s=2.25, gone_s=0.5, back_s=0.6, node_s=0.6, short_s=0.8
+    )
 
 
 def test_guarantees_fill_each_total() -> None:

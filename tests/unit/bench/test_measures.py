@@ -23,6 +23,7 @@ def test_a_run_that_keeps_every_promise_at_once() -> None:
         **{f"{way}.guarantee.{what}": 100 for way in WAYS for what in ("worst", "mean")},
         **{f"{way}.{what}": 100 for way in WAYS for what in ("used", "total.best")},
         **{f"{way}.ceiling.{what}": 100 for way in WAYS for what in ("best", "mean")},
+        "rx.node": 125,
         "tx.short.p50": 4,
         "tx.short.p99": 50,
         "rx.short.p50": 3,

@@ -85,7 +85,7 @@ def test_the_table_has_a_column_for_each_and_never_for_infinity() -> None:
 
 def test_the_summary_tells_better_and_worse_beyond_the_runs_and_the_ratio_to_the_stepper() -> None:
     assert list(summary(RESULT)) == [
-        "netqos against static HTB in 33 rows: better in 1, worse in 1, no further apart than their own runs in 30",
+        "netqos against static HTB in 34 rows: better in 1, worse in 1, no further apart than their own runs in 31",
         "moved: egress: use of the total: 100 against 98 %",
         "WORSE: ingress: L1 joins, all within 10 % of their share after: 150 against 0 ms",
         "better: 64-byte request of an L0 pod, p50: 0.2 against 1 ms",
@@ -116,11 +116,11 @@ def test_the_chart_is_xml_with_a_line_for_each_level_and_direction_that_stays_in
     root = ET.fromstring(draw(RESULT))
     space = "{http://www.w3.org/2000/svg}"
     lines = root.findall(f"{space}polyline")
-    assert len(lines) == 3 * 2 * 3
+    assert len(lines) == 3 * (3 + 4)  # what the node itself receives is in the ingress panel
     width, height = float(root.attrib["width"]), float(root.attrib["height"])
     for line in lines:
         points = [tuple(map(float, point.split(","))) for point in line.attrib["points"].split()]
-        assert len(points) == 130
+        assert len(points) == 150
         assert all(0 < x < width and 0 < y < height for x, y in points)
     texts = [text.text for text in root.iter(f"{space}text")]
     assert {"static HTB", "netqos", "egress, total 600 Mbit/s", "ingress, total 300 Mbit/s"} <= set(texts)
