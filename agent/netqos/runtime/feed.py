@@ -1,13 +1,15 @@
 """What the loops' threads tell, handed to those who read it in the event loop: the stream, and recordings.
 
-A loop's thread never waits for a reader and costs nothing while there is none. What was told is kept for a while, once
-for all readers; one that falls behind by more goes on with the oldest that is left, and the numbers tell what it
-missed.
+A loop's thread only appends, and only while somebody reads: it wakes nobody and waits for nobody. Readers look ten
+times a second, so that their wake-ups do not grow with the ticks: each takes the interpreter from the loop. What was
+told is kept once for all of them; one that falls behind by more goes on with the oldest that is left, and the numbers
+tell what it missed.
 """
 
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections import deque
 from collections.abc import AsyncGenerator, Sequence
 from functools import partial
@@ -24,21 +26,22 @@ T = TypeVar("T")
 KEPT = 512
 """Items that a reader may be behind before it misses some: five seconds of two units in contention."""
 
-
 TOGETHER = 32
 """At most so many at once: a reader that has fallen behind is no reason to make others wait."""
 
+PACE_S = 0.1
+
 
 class Feed(Generic[T]):
-    """Hands items from any thread to the readers in one event loop."""
+    """Hands items from any thread to the readers in the event loop."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        """`loop` is the event loop in which the readers run."""
-        self._loop = loop
-        self._kept: deque[T] = deque(maxlen=KEPT)
-        self._count = 0
+    def __init__(self, *, pace_s: float = PACE_S) -> None:
+        """`pace_s` is how long a reader that has everything waits before it looks again."""
+        self._pace_s = pace_s
+        self._kept: deque[Numbered[T]] = deque(maxlen=KEPT)
+        self._next = 0
         self._readers = 0
-        self._news = asyncio.Event()
+        self._publishing = threading.Lock()  # of several loops' threads; readers take it never
 
     @property
     def is_read(self) -> bool:
@@ -47,25 +50,31 @@ class Feed(Generic[T]):
 
     def publish(self, items: Sequence[T]) -> None:
         """From any thread; nothing is kept while nobody reads."""
-        if self._readers and items:
-            self._loop.call_soon_threadsafe(self._take, items)
+        if not self._readers:
+            return
+        with self._publishing:
+            for item in items:
+                self._kept.append(Numbered(self._next, item))
+                self._next += 1
 
     async def read(self) -> AsyncGenerator[tuple[Numbered[T], ...], None]:
         """Every item from now on with its number, together those that are there already.
 
         Where a number is left out, the reader was too slow for it.
         """
-        place = self._count
+        place = self._next
         self._readers += 1
         self._readers_changed()
         try:
             while True:
-                while place == self._count:
-                    await self._news.wait()
-                oldest = self._count - len(self._kept)
-                place, end = max(place, oldest), min(self._count, max(place, oldest) + TOGETHER)
-                yield tuple(Numbered(one, self._kept[one - oldest]) for one in range(place, end))
-                place = end
+                kept = tuple(self._kept)
+                start = max(0, place - kept[0].number) if kept else 0
+                found = kept[start : start + TOGETHER]
+                if found:
+                    place = found[-1].number + 1
+                    yield found
+                if len(found) < TOGETHER:
+                    await asyncio.sleep(self._pace_s)
         finally:
             self._readers -= 1
             self._readers_changed()
@@ -74,20 +83,13 @@ class Feed(Generic[T]):
         if not self._readers:
             self._kept.clear()
 
-    def _take(self, items: Sequence[T]) -> None:
-        if self._readers:
-            self._kept.extend(items)
-            self._count += len(items)
-            self._news.set()
-            self._news.clear()
-
 
 class RoundFeed(Feed[Round]):
     """The rounds of all loops. A loop is listened to only while somebody reads."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, *, pace_s: float = PACE_S) -> None:
         """No loop is known yet."""
-        super().__init__(loop)
+        super().__init__(pace_s=pace_s)
         self._loops: WeakKeyDictionary[FastLoop, str] = WeakKeyDictionary()
 
     def add(self, name: str, loop: FastLoop) -> None:
@@ -110,7 +112,7 @@ class RoundFeed(Feed[Round]):
 class Feeds:
     """What is told of the loops: each decision with what it was made from, and each round to run it again."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self) -> None:
         """Nobody reads yet."""
-        self.stream = Feed[Ground](loop)
-        self.rounds = RoundFeed(loop)
+        self.stream = Feed[Ground]()
+        self.rounds = RoundFeed()

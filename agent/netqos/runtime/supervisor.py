@@ -118,7 +118,7 @@ class Supervisor:
         self._metrics_finding: Finding | None = None
         self._snapshot = first
         self._is_ready = self._is_frozen = False
-        self._feeds = Feeds(self._loop)
+        self._feeds = Feeds()
         self._precedence = Precedence(before=go_before_others, among=go_among_others, told=self._precedes)
         self._parts = self._make_parts(first, clock)
         self._host = HostFacts(self._parts.node, settings, clock)

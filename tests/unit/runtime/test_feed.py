@@ -36,7 +36,7 @@ def items(first: int, *values: int) -> tuple[Numbered[int], ...]:
 
 
 async def test_every_reader_gets_what_a_loop_thread_publishes() -> None:
-    feed = Feed[int](asyncio.get_running_loop())
+    feed = Feed[int](pace_s=0.001)
     readers = [await listening(feed) for _ in range(3)]
     publish_from_a_thread(feed, 11, 12)
     assert await asyncio.gather(*(first for _, first in readers)) == [items(0, 11, 12)] * 3
@@ -49,12 +49,11 @@ async def test_every_reader_gets_what_a_loop_thread_publishes() -> None:
 
 
 async def test_a_slow_reader_goes_on_with_the_oldest_that_is_left_and_delays_nobody() -> None:
-    feed = Feed[int](asyncio.get_running_loop())
+    feed = Feed[int](pace_s=0.001)
     slow, first = await listening(feed)
     publish_from_a_thread(feed, 0)
     assert await first == items(0, 0)
     publish_from_a_thread(feed, *range(1, KEPT + 51))
-    await asyncio.sleep(0)
     got = [await anext(slow) for _ in range(KEPT // TOGETHER)]
     assert max(map(len, got)) == TOGETHER
     assert [one for some in got for one in some] == list(items(51, *range(51, KEPT + 51)))
@@ -62,19 +61,18 @@ async def test_a_slow_reader_goes_on_with_the_oldest_that_is_left_and_delays_nob
 
 
 async def test_nothing_is_kept_while_nobody_reads() -> None:
-    feed = Feed[int](asyncio.get_running_loop())
+    feed = Feed[int](pace_s=0.001)
     publish_from_a_thread(feed, 1)
     reader, first = await listening(feed)
     publish_from_a_thread(feed, 2)
     assert await first == items(0, 2)
     await reader.aclose()
     publish_from_a_thread(feed, 3)
-    await asyncio.sleep(0)
     assert (feed.is_read, list(feed._kept)) == (False, [])
 
 
 async def test_loops_are_listened_to_only_while_somebody_reads_and_new_ones_too() -> None:
-    feed = RoundFeed(asyncio.get_running_loop())
+    feed = RoundFeed(pace_s=0.001)
     early, later = (FastLoop(name, LoopSettings(), on_lost=lambda _why: None) for name in ("tc", "terway"))
     feed.add("tc", early)
     assert early._steerer.on_sample is None
@@ -88,3 +86,18 @@ async def test_loops_are_listened_to_only_while_somebody_reads_and_new_ones_too(
     assert await first == (Numbered(0, Round("tc", TAKEN)), Numbered(1, Round("terway", TAKEN)))
     await reader.aclose()
     assert [loop._steerer.on_sample for loop in (early, later)] == [None, None]
+
+
+async def test_several_threads_are_told_in_one_order() -> None:
+    feed = Feed[int](pace_s=0.001)
+    reader, first = await listening(feed)
+    threads = [threading.Thread(target=lambda: [feed.publish((1, 2)) for _ in range(100)]) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    found = list(await first)
+    while len(found) < 400:
+        found += await anext(reader)
+    assert [one.number for one in found] == list(range(400))
+    for thread in threads:
+        thread.join()
+    await reader.aclose()
