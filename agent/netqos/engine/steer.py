@@ -270,9 +270,11 @@ def _settle(state: UnitState, wanted: PerLevel[int], policy: LoopPolicy) -> Unit
     """Take what the law wants, damped where that takes nothing from anybody."""
     assert state.base is not None
     now_s, held = state.base.taken_at_s, state.ceilings_bps
+    if wanted == held == state.wanted_bps and state.policy == policy and state.raised_s is None:
+        return state
     since_s = state.wanted_since_s if wanted == state.wanted_bps else now_s
     settled = _with(state, policy=policy, wanted_bps=wanted, wanted_since_s=since_s)
-    if held is not None and state.policy == policy:
+    if held is not None and wanted != held and state.policy == policy:
         ceilings = PerLevel(*(_damped(settled, level, policy) for level in Level))
     else:
         ceilings = wanted
