@@ -98,10 +98,15 @@ def test_a_verdict_in_our_table_never_stays_however_often_somebody_puts_it_there
     rig: Rig, daemon: Daemon
 ) -> None:
     """Contract 8 before the back-off of contract 7; a rule that is only missing waits."""
-    before = rig.node.run(["nft", "-s", "list", "table", "inet", "netqos"]).stdout
+
+    def table() -> list[str]:
+        """In any order: a chain that is made anew is the last."""
+        return sorted(rig.node.run(["nft", "-s", "list", "table", "inet", "netqos"]).stdout.splitlines())
+
+    before = table()
 
     def is_whole() -> bool:
-        return rig.node.run(["nft", "-s", "list", "table", "inet", "netqos"]).stdout == before
+        return table() == before
 
     for command in (
         "insert rule inet netqos output drop",

@@ -8,17 +8,19 @@ import struct
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from ipaddress import ip_interface
 
 import pytest
 
 from netqos.errors import Unsupported
-from netqos.model.desired import DesiredPod, DesiredState
+from netqos.model.desired import NOTHING, DesiredPod, DesiredState
 from netqos.model.levels import Direction, Level, PerDirection
 from netqos.model.rules import IpMatch, PortMatch, PortRange, Protocol, Rule
 from netqos.testing import states
 from netqos.testing.hostpod import HostPod
 from netqos.testing.netns import Namespace
 from netqos.testing.networks import NETWORKS
+from netqos.testing.processes import CommandFailed
 from netqos.testing.states import M
 from netqos_tc import numbers, podrules
 from netqos_tc.register import names_of
@@ -444,3 +446,54 @@ async def test_everything_goes_with_the_pod() -> None:
         assert any(isinstance(one, RulesSpec) for one in (await node.backend.observe()).specs.values())
         await node.bring(node.both(db))
         assert (await node.backend.observe()).specs == before
+
+
+LONG = ports(5101, 5103, 5105, (5110, 5119), 5121, 5123)
+
+
+def sets(node: ShapedNode) -> int:
+    return node.rig.node.run(["nft", "list", "sets"]).stdout.count("set s")
+
+
+@pytest.mark.parametrize("way", [TX, RX])
+async def test_long_lists_are_sets_that_workloads_share(way: Direction) -> None:
+    with shaped_node("web", "db") as node:
+        near = str(ip_interface(f"{node.rig.wire.address}/24").network)
+        here = IpMatch(networks=(near, "172.16.0.0/12", "192.168.0.0/16", "fd00::/8"))
+        rules = on(way, Rule(matches=(here, LONG), maximum_bps=7 * M), Rule(matches=(LONG,), maximum_bps=M))
+        before = (await node.backend.observe()).specs
+        pods = [ruled(node, name, Level.L1, rules) for name in ("web", "db")]
+        await node.bring(node.both(*pods))
+        assert sets(node) == 3  # three networks, two protocols, the ports
+        matching, others = (5101, 5115, 5123), (5102, 5120, 80)
+        for remote in (*matching, *others):
+            burst(node, "web", way, remote=remote, count=10)
+        counted = await sent(node, way)
+        assert (counted["web"], counted[f"web {way.value} 0"]) == (30, 30)
+        one_set = node.rig.node.run(["nft", "list", "sets"]).stdout.split("set ")[1].split()[0]
+        with pytest.raises(CommandFailed):
+            node.nft(f"flush set inet netqos {one_set}")
+        restarted = make_backend(node.rig.node)
+        assert not restarted.plan(node.desired, await restarted.observe())
+        restarted.shut()
+        await node.bring(node.both(pods[0], replace(pods[1], rules=on(way))))
+        assert sets(node) == 3
+        await node.bring(node.both(*(replace(one, rules=on(way)) for one in pods)))
+        assert sets(node) == 0
+        await node.bring(NOTHING)
+        assert (await node.backend.observe()).specs == before
+
+
+async def test_packets_look_for_rules_only_where_there_are_any() -> None:
+    def leads() -> int:
+        return node.rig.node.run(["nft", "list", "table", "inet", "netqos"]).stdout.count("goto lead")
+
+    with shaped_node("web") as node:
+        for _ in range(2):
+            await node.bring(node.both(node.pod("web", Level.L1)))
+            assert leads() == 0
+            await node.bring(node.both(ruled(node, "web", Level.L1, BOTH)))
+            assert leads() == 3
+            for way in Direction:
+                burst(node, "web", way, remote=5001, count=20)
+        assert not node.backend.plan(node.desired, await node.backend.observe())
