@@ -91,7 +91,12 @@ async def test_loops_are_listened_to_only_while_somebody_reads_and_new_ones_too(
 async def test_several_threads_are_told_in_one_order() -> None:
     feed = Feed[int](pace_s=0.001)
     reader, first = await listening(feed)
-    threads = [threading.Thread(target=lambda: [feed.publish((1, 2)) for _ in range(100)]) for _ in range(2)]
+
+    def tell() -> None:
+        for _ in range(100):
+            feed.publish((1, 2))
+
+    threads = [threading.Thread(target=tell) for _ in range(2)]
     for thread in threads:
         thread.start()
     found = list(await first)
