@@ -6,7 +6,9 @@ for another program meanwhile.
 
 from __future__ import annotations
 
+import contextlib
 import os
+import threading
 from pathlib import Path
 from typing import Final
 
@@ -30,6 +32,13 @@ def go_before_others() -> str:
 def go_among_others() -> None:
     """Run as ordinary threads again; everybody may."""
     _schedule(os.SCHED_OTHER, 0)
+
+
+def name_thread() -> None:
+    """Give the calling thread the name in the kernel (`top -H`, 15 characters of it) that it has in the interpreter."""
+    thread = threading.current_thread()
+    with contextlib.suppress(OSError):
+        (_TASKS / str(threading.get_native_id()) / "comm").write_text(thread.name[:15], encoding="utf-8")
 
 
 def _schedule(policy: int, priority: int) -> str:

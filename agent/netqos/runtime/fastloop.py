@@ -21,6 +21,7 @@ from netqos.engine.rounds import Taken
 from netqos.engine.steer import LoopPolicy
 from netqos.engine.why import Ground
 from netqos.errors import NetqosError
+from netqos.host.realtime import name_thread
 from netqos.model.traffic import Unit
 from netqos.observe.view import LoopView
 from netqos.runtime.bell import Bell
@@ -135,6 +136,7 @@ class FastLoop:
         self._last_tick_s = None
 
     def _run(self) -> None:
+        name_thread()
         while not self._stopping:
             next_s = self._steerer.next_s
             if next_s == math.inf:
