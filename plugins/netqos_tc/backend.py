@@ -26,6 +26,7 @@ from netqos_tc.directpackets import DirectPackets
 from netqos_tc.evidence import Evidence
 from netqos_tc.expected import Laid
 from netqos_tc.fast import Shaped, TcFastPath
+from netqos_tc.inbound import INBOUND
 from netqos_tc.kept import KeptRoots
 from netqos_tc.kernel import Kernel
 from netqos_tc.layout import Facilities, lay_out
@@ -38,7 +39,7 @@ from netqos_tc.probe import probe
 from netqos_tc.reader import Inventory
 from netqos_tc.register import item_in, names_of, owner_in
 from netqos_tc.spec import RedirectKey, TableKey, TableSpec
-from netqos_tc.strays import Watch
+from netqos_tc.strays import EGRESS, Watch
 from netqos_tc.writer import Tools, Writer
 
 TRUSTED_S: Final = 0.4
@@ -290,8 +291,8 @@ class TcBackend:
     def _open(self) -> Kernel:
         if self._kernel is None:
             self._kernel = Kernel.open()
-            watch = Watch(self._kernel.netfilter, self._nft)
-            self._evidence = Evidence(self._kernel.route, watch, self._context.monotonic)
+            watch, inbound = (Watch(self._kernel.netfilter, self._nft, one) for one in (EGRESS, INBOUND))
+            self._evidence = Evidence(self._kernel.route, watch, inbound, self._context.monotonic)
         return self._kernel
 
     def _has_news(self) -> bool:
@@ -300,7 +301,7 @@ class TcBackend:
             return False
         trees = {ifindex: link.name for ifindex, link in self._links.items()}
         is_news = self._evidence.look(
-            trees, self._uplinks, lambda: claims.claimed_by(self._seen.elements, self._names)
+            trees, self._uplinks, lambda way: claims.claimed_by(self._seen.elements, self._names, way)
         )
         return self._has_direct_news() or is_news
 

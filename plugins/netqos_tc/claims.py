@@ -12,6 +12,7 @@ from typing import Final
 from netqos.model.health import Finding, warning
 from netqos.model.levels import Direction
 from netqos_tc.describe import at_least
+from netqos_tc.inbound import BESIDE, UNKNOWN
 from netqos_tc.spec import ADDRESS_MAPS, ElementKey, ElementSpec
 from netqos_tc.strays import OUTSIDE, PAST, Stray
 
@@ -21,11 +22,17 @@ SUSPECT_PACKETS: Final = 10
 RAISE_AFTER: Final = 2
 SHOWN_S: Final = 30.0
 
+EGRESS: Final = frozenset({PAST, OUTSIDE})
+
 _REASONS: Final = {
+    BESIDE: "somebody took their class away behind our rules, and nothing of the ingress tree met them",
+    UNKNOWN: "its element was missing, and they ran in the unknown leaf of L1",
     PAST: "no rule of ours met them, or somebody took their class away",
     OUTSIDE: "they came in by another device than the one behind which it is, or its element was missing",
 }
 _HINTS: Final = {
+    BESIDE: "look for a rule behind ours that sets the priority (`nft list ruleset`)",
+    UNKNOWN: "see who changes the table `inet netqos` (`nft monitor`)",
     PAST: "look for a rule behind ours that sets the priority (`nft list ruleset`), a flowtable (`nft list "
     "flowtables`), or a program on the node that sends frames of its own (`ss -0 -p`)",
     OUTSIDE: "another workload may forge its address (CAP_NET_RAW), or it has a second way out that the node's routes "
@@ -49,13 +56,11 @@ class Claims:
         """Nobody is suspected."""
         self._suspected: dict[tuple[str, str], _Suspicion] = {}
 
-    def saw(self, strays: Iterable[Stray], claimed: Mapping[str, str], now_s: float) -> None:
-        """One look: `claimed` has the workload's name by each address that it sends from."""
+    def saw(self, strays: Iterable[tuple[str, Stray]], now_s: float) -> None:
+        """One look: each stray with the workload that claims it."""
         grown: dict[tuple[str, str], int] = {}
-        for one in strays:
-            name = claimed.get(one.address)
-            if name is not None:
-                grown[name, one.kind] = grown.get((name, one.kind), 0) + one.packets
+        for name, one in strays:
+            grown[name, one.kind] = grown.get((name, one.kind), 0) + one.packets
         for key in {*self._suspected, *grown}:
             self._note(key, grown.get(key, 0), now_s)
 
@@ -77,21 +82,28 @@ class Claims:
             del self._suspected[key]
 
 
-def claimed_by(elements: Mapping[ElementKey, ElementSpec], names: Mapping[str, str]) -> dict[str, str]:
-    """The name of the workload that sends from each address."""
-    sources = (ADDRESS_MAPS[Direction.TX, 4], ADDRESS_MAPS[Direction.TX, 6])
+def claimed_by(
+    elements: Mapping[ElementKey, ElementSpec], names: Mapping[str, str], way: Direction = Direction.TX
+) -> dict[str, str]:
+    """The name of the workload that sends from each address, or receives at it."""
+    maps = (ADDRESS_MAPS[way, 4], ADDRESS_MAPS[way, 6])
     return {
         str(key.value): names[spec.owner]
         for key, spec in elements.items()
-        if key.map in sources and spec.owner in names
+        if key.map in maps and spec.owner in names
     }
 
 
 def _claimed(name: str, kind: str, packets: int) -> Finding:
+    is_out = kind in EGRESS
+    what = (
+        "from its address left by the unknown leaf of L1"
+        if is_out
+        else "to its address came without its class"
+    )
     return warning(
-        "claimed-unclassed",
+        "claimed-unclassed" if is_out else "claimed-unclassed-ingress",
         f"pod {name}",
-        f"{at_least(packets)} packets from its address left by the unknown leaf of L1: {_REASONS[kind]}; "
-        "they are not held to its level nor to its limit",
+        f"{at_least(packets)} packets {what}: {_REASONS[kind]}; they are not held to its level nor to its limit",
         hint=_HINTS[kind],
     )

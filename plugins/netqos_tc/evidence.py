@@ -11,17 +11,18 @@ for itself, forwards or drops is no part of the tree, but the tree cannot carry 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
 from netqos.engine import ledger
 from netqos.engine.ledger import Account, Gap, Reading
 from netqos.model.health import Finding, info, warning
+from netqos.model.levels import Direction
 from netqos_tc import answers, numbers, wire
 from netqos_tc.answers import Counters
 from netqos_tc.claims import Claims
 from netqos_tc.netlink import Channel, RequestRefused
-from netqos_tc.strays import Watch
+from netqos_tc.strays import Stray, Watch
 
 LOOK_S: Final = 2.0
 SUSPECT_PACKETS: Final = 10
@@ -30,6 +31,10 @@ SUSPECT_PACKETS: Final = 10
 WATCHED_S: Final = 30.0
 """How long a device is watched after there were as many."""
 
+SAMPLE_LOOKS: Final = 12
+SAMPLED_LOOKS: Final = 3
+"""What comes in is watched for some looks of each so many."""
+
 ENOUGH_REDIRECTED_BYTES: Final = 20_000
 """In the unknown leaf, for a window to be judged."""
 
@@ -37,10 +42,12 @@ ENOUGH_REDIRECTED_BYTES: Final = 20_000
 class Evidence:
     """Looks at the counters of one namespace."""
 
-    def __init__(self, route: Channel, watch: Watch, monotonic: Callable[[], float]) -> None:
-        """The channel stays the caller's; the watch is ended with `end`."""
+    def __init__(self, route: Channel, watch: Watch, inbound: Watch, monotonic: Callable[[], float]) -> None:
+        """The channel stays the caller's; the watches, at egress and of what comes in, are ended with `end`."""
         self._route = route
         self._watch = watch
+        self._inbound = inbound
+        self._looks = 0
         self._monotonic = monotonic
         self._claims = Claims()
         self._accounts: dict[int, tuple[str, Account]] = {}
@@ -55,7 +62,10 @@ class Evidence:
         return self._monotonic() - self._looked_s >= LOOK_S
 
     def look(
-        self, trees: Mapping[int, str], receivers: Iterable[int], claimed: Callable[[], Mapping[str, str]]
+        self,
+        trees: Mapping[int, str],
+        receivers: Iterable[int],
+        claimed: Callable[[Direction], Mapping[str, str]],
     ) -> bool:
         """Look, at the devices with a tree of ours by index; whether there is something else to tell than before.
 
@@ -64,10 +74,11 @@ class Evidence:
         before = self._told()
         self._looked_s = now_s = self._monotonic()
         uplinks = {ifindex: name for ifindex, name in trees.items() if ifindex != numbers.IFB_INDEX}
-        self._leaves = self._suspect(uplinks, now_s)
+        self._leaves = self._suspect(trees, now_s)
         self._watch.watch({one: name for one, name in uplinks.items() if one in self._suspected_s})
-        strays = self._watch.look()
-        self._claims.saw(strays, claimed() if strays else {}, now_s)
+        self._inbound.watch(dict.fromkeys(receivers, "") if self._watches_inbound(trees) else {})
+        both = ((self._watch, Direction.TX), (self._inbound, Direction.RX))
+        self._claims.saw((one for watch, way in both for one in self._claimed(watch, way, claimed)), now_s)
         self._accounts = {
             ifindex: (name, self._account(ifindex, tuple(receivers), now_s))
             for ifindex, name in trees.items()
@@ -96,6 +107,7 @@ class Evidence:
     def end(self) -> None:
         """Take away what was put into the kernel for it."""
         self._watch.end()
+        self._inbound.end()
 
     def _told(self) -> frozenset[tuple[str, str] | Finding]:
         others = {(one.code, one.subject) for one in self.findings()}
@@ -110,9 +122,23 @@ class Evidence:
             return Account()
         return ledger.step(account, reading, is_whole=not is_ifb)
 
-    def _suspect(self, uplinks: Iterable[int], now_s: float) -> dict[int, Counters]:
+    def _watches_inbound(self, trees: Mapping[int, str]) -> bool:
+        self._looks += 1
+        is_sampled = self._looks % SAMPLE_LOOKS < SAMPLED_LOOKS
+        return numbers.IFB_INDEX in trees and (is_sampled or numbers.IFB_INDEX in self._suspected_s)
+
+    @staticmethod
+    def _claimed(
+        watch: Watch, way: Direction, claimed: Callable[[Direction], Mapping[str, str]]
+    ) -> Iterator[tuple[str, Stray]]:
+        """What was watched, with the workload that claims it."""
+        strays = watch.look()
+        names = claimed(way) if strays else {}
+        return ((names[one.address], one) for one in strays if one.address in names)
+
+    def _suspect(self, devices: Iterable[int], now_s: float) -> dict[int, Counters]:
         """Which devices are to be watched, by what their unknown leaves count more than at the last look."""
-        now = {ifindex: leaf for ifindex in uplinks if (leaf := self._unknown_leaf(ifindex)) is not None}
+        now = {ifindex: leaf for ifindex in devices if (leaf := self._unknown_leaf(ifindex)) is not None}
         for ifindex, leaf in now.items():
             before = self._leaves.get(ifindex, leaf)
             if leaf.sent_packets - before.sent_packets >= SUSPECT_PACKETS:

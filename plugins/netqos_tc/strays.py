@@ -69,20 +69,42 @@ _COUNTER: Final = 1
 
 @dataclass(frozen=True, slots=True)
 class Stray:
-    """Packets of one source: why they have no class of the uplinks, and how many more there are than before."""
+    """Packets of one source (or destination): why they have no class, and how many more there are than before."""
 
     kind: str
     address: str
     packets: int
 
 
-def setup_text(table: str, devices: Mapping[int, str]) -> str:
-    """The commands, one transaction, that watch these devices and no others; one whose name is no plain word is not."""
-    lines = [f"add table netdev {table} {{ flags owner; }}", f"delete table netdev {table}"]
-    lines.append(f"add table netdev {table} {{ flags owner; }}")
-    for (_kind, version), name in SETS.items():
-        kept = f"size {_MOST_SOURCES}; flags dynamic,timeout; timeout {_KEPT}; counter;"
-        lines.append(f"add set netdev {table} {name} {{ type {_TYPES[version]}; {kept} }}")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where packets are watched: the family of the table, the sets of addresses in it, and the rest of its lines.
+
+    `sets` are names by kind and version of IP; `lines` takes the table and the devices, by index.
+    """
+
+    word: str
+    family: int
+    sets: Mapping[tuple[str, int], str]
+    lines: Callable[[str, Mapping[int, str]], list[str]]
+
+    def setup_text(self, table: str, devices: Mapping[int, str]) -> str:
+        """The commands, one transaction, that watch these devices and no others."""
+        begin, word = f"add table {self.word} {table} {{ flags owner; }}", self.word
+        lines = [begin, f"delete table {word} {table}", begin]
+        for (_kind, version), name in self.sets.items():
+            kept = f"size {_MOST_SOURCES}; flags dynamic,timeout; timeout {_KEPT}; counter;"
+            lines.append(f"add set {word} {table} {name} {{ type {_TYPES[version]}; {kept} }}")
+        return "\n".join([*lines, *self.lines(table, devices), ""])
+
+    def removal_text(self, table: str) -> str:
+        """The commands that end the watch, whether or not it is there."""
+        return f"add table {self.word} {table} {{ flags owner; }}\ndelete table {self.word} {table}\n"
+
+
+def _egress(table: str, devices: Mapping[int, str]) -> list[str]:
+    """A chain for each device; one whose name is no plain word is not watched."""
+    lines = []
     for ifindex, device in sorted(devices.items()):
         if not _PLAIN_DEVICE.fullmatch(device):
             continue
@@ -96,19 +118,18 @@ def setup_text(table: str, devices: Mapping[int, str]) -> str:
             f"add rule netdev {table} {chain} {_CONDITIONS[kind]} update @{name} {{ {_SOURCES[version]} }}"
             for (kind, version), name in SETS.items()
         ]
-    return "\n".join(lines) + "\n"
+    return lines
 
 
-def removal_text(table: str) -> str:
-    """The commands that end the watch, whether or not it is there."""
-    return f"add table netdev {table} {{ flags owner; }}\ndelete table netdev {table}\n"
+EGRESS: Final = Place(word="netdev", family=_NETDEV, sets=SETS, lines=_egress)
 
 
 class Watch:
     """The watched devices, and what was counted of each source at the last look."""
 
-    def __init__(self, netfilter: Channel, nft: Callable[[], NftRunner]) -> None:
+    def __init__(self, netfilter: Channel, nft: Callable[[], NftRunner], place: Place = EGRESS) -> None:
         """Both stay the caller's; the table is named after the channel, so that two of one namespace do not meet."""
+        self._place = place
         self._netfilter = netfilter
         self._nft = nft
         self._table = f"netqos_watch_{netfilter.port}"
@@ -124,7 +145,10 @@ class Watch:
         self._tried = dict(devices)
         self._counts.clear()
         try:
-            self._nft().run(setup_text(self._table, devices) if devices else removal_text(self._table))
+            place = self._place
+            self._nft().run(
+                place.setup_text(self._table, devices) if devices else place.removal_text(self._table)
+            )
         except NetqosError as problem:
             self.problem, self._devices = problem, {}
         else:
@@ -135,7 +159,7 @@ class Watch:
         if not self._devices:
             return []
         now = Counter[tuple[str, str]]()
-        for (kind, _version), name in SETS.items():
+        for (kind, _version), name in self._place.sets.items():
             now.update({(kind, address): count for address, count in self._sources(name)})
         before, self._counts = self._counts, now
         return [
@@ -159,16 +183,16 @@ class Watch:
 
     def _sources(self, name: str) -> Iterable[tuple[str, int]]:
         try:
-            messages = self._netfilter.dump(dump_set(self._table, name))
+            messages = self._netfilter.dump(dump_set(self._table, name, self._place.family))
         except RequestRefused:  # the last device has gone with its chain, or the table is being made anew
             return []
         return [one for message in messages for one in read_set(message)]
 
 
-def dump_set(table: str, name: str) -> Request:
+def dump_set(table: str, name: str, family: int = _NETDEV) -> Request:
     """The elements of one of the sets; ENOENT where it is not there."""
     return Request(
-        _GETSETELEM, netmsg.DUMP, _GENMSG.pack(_NETDEV, 0, 0) + string(_TABLE, table) + string(_SET, name)
+        _GETSETELEM, netmsg.DUMP, _GENMSG.pack(family, 0, 0) + string(_TABLE, table) + string(_SET, name)
     )
 
 

@@ -18,10 +18,11 @@ from netqos.testing.networks import NETWORKS
 from netqos_tc import numbers
 from netqos_tc.claims import SHOWN_S, claimed_by
 from netqos_tc.classify import owner_of
-from netqos_tc.evidence import LOOK_S, Evidence
+from netqos_tc.evidence import LOOK_S, SAMPLE_LOOKS, SAMPLED_LOOKS, Evidence
+from netqos_tc.inbound import INBOUND
 from netqos_tc.netlink import Channel
 from netqos_tc.observed import TcObserved
-from netqos_tc.strays import Watch
+from netqos_tc.strays import EGRESS, Watch
 from tests.kernel.tcnode import WIRE_PORT, ShapedNode, send, shaped_node
 from tests.kernel.test_tc_nobodys import forge, take_over, trusting
 
@@ -54,7 +55,9 @@ class Watched:
         self.clock.now_s += LOOK_S
         seen = seen or await self.node.backend.observe()
         names = {owner_of(pod.uid): pod.name for pod in self.node.desired.pods}
-        self.evidence.look(seen.names, (self.node.ifindex,), lambda: claimed_by(seen.elements, names))
+        self.evidence.look(
+            seen.names, (self.node.ifindex,), lambda way: claimed_by(seen.elements, names, way)
+        )
         return self.evidence.findings()
 
 
@@ -63,7 +66,8 @@ def watched(*pods: str, network: str = "routed") -> Iterator[Watched]:
     with shaped_node(*pods, network=NETWORKS[network]) as node, node.rig.node.entered():
         route, netfilter, nft = Channel.route(), Channel.netfilter(), Nftables()
         clock = Hand()
-        evidence = Evidence(route, Watch(netfilter, lambda: nft), lambda: clock.now_s)
+        watch, inbound = (Watch(netfilter, lambda: nft, place) for place in (EGRESS, INBOUND))
+        evidence = Evidence(route, watch, inbound, lambda: clock.now_s)
         try:
             yield Watched(node, evidence, clock)
         finally:
@@ -185,6 +189,23 @@ async def test_a_class_that_a_rule_behind_ours_takes_away_is_told() -> None:
             findings = await one.look()
         assert [one.code for one in findings] == ["claimed-unclassed"]
         assert findings[0].message.startswith("at least 100 packets")
+
+
+async def test_what_comes_in_without_its_class_is_told() -> None:
+    """Somebody's rule takes the class away before the packet would be led to the IFB."""
+    with watched("web") as one:
+        node, wire = one.node, one.node.rig.wire
+        await node.bring(node.both(node.pod("web", Level.L0)))
+        node.nft(
+            "add table inet other; add chain inet other late { type filter hook postrouting priority 50; };"
+            "add rule inet other late meta priority set 0:0\n"
+        )
+        web, codes = node.rig.pod("web"), set[str]()
+        for _ in range(SAMPLE_LOOKS + SAMPLED_LOOKS):
+            wire.call(send, web.address, 30)
+            wire.call(send, web.address6, 30)
+            codes |= {found.code for found in await one.look()}
+        assert "claimed-unclassed-ingress" in codes
 
 
 async def test_an_element_deleted_by_hand_is_told_while_it_is_gone() -> None:

@@ -174,7 +174,8 @@ def disagreements(node: Node) -> list[Document]:
     return [
         one
         for one in told
-        if one["code"] in {"claimed-unclassed", "unclassed-past-the-stack", "counters-disagree"}
+        if one["code"]
+        in {"claimed-unclassed", "claimed-unclassed-ingress", "unclassed-past-the-stack", "counters-disagree"}
     ]
 
 

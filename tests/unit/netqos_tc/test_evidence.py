@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 from netqos.model.health import Severity
+from netqos.model.levels import Direction
 from netqos_tc import numbers
 from netqos_tc.answers import HtbClass
 from netqos_tc.claims import SHOWN_S, Claims, claimed_by
+from netqos_tc.inbound import BESIDE, INBOUND
 from netqos_tc.observed import TcObserved
 from netqos_tc.paths import Ways
 from netqos_tc.places import Device, Route, Routes
@@ -19,11 +21,15 @@ from netqos_tc.spec import (
     RedirectKey,
     RedirectSpec,
 )
-from netqos_tc.strays import OUTSIDE, PAST, Stray, setup_text
+from netqos_tc.strays import EGRESS, OUTSIDE, PAST, Stray
 
 WEB, WEB6, STRANGER = "10.1.0.7", "fd00::7", "192.0.2.9"
 CLAIMED = {WEB: "prod/web", WEB6: "prod/web", "10.1.0.8": "prod/db"}
 MINOR = 0x1001
+
+
+def saw(claims: Claims, strays: list[Stray], now_s: float) -> None:
+    claims.saw([(CLAIMED[one.address], one) for one in strays if one.address in CLAIMED], now_s)
 
 
 def told(claims: Claims) -> list[tuple[str, str]]:
@@ -32,12 +38,12 @@ def told(claims: Claims) -> list[tuple[str, str]]:
 
 def test_a_workload_is_told_after_two_looks_with_enough_of_its_packets() -> None:
     claims = Claims()
-    claims.saw([Stray(PAST, WEB, 6), Stray(PAST, WEB6, 5), Stray(PAST, STRANGER, 900)], CLAIMED, 2.0)
+    saw(claims, [Stray(PAST, WEB, 6), Stray(PAST, WEB6, 5), Stray(PAST, STRANGER, 900)], 2.0)
     assert told(claims) == []
-    claims.saw([Stray(PAST, WEB, 20)], CLAIMED, 4.0)
+    saw(claims, [Stray(PAST, WEB, 20)], 4.0)
     wanted = "packets from its address left by the unknown leaf of L1"
     assert told(claims) == [("pod prod/web", f"at least 10 {wanted}")]
-    claims.saw([Stray(PAST, WEB, 69)], CLAIMED, 6.0)
+    saw(claims, [Stray(PAST, WEB, 69)], 6.0)
     assert told(claims) == [("pod prod/web", f"at least 100 {wanted}")]
     assert claims.findings()[0].severity is Severity.WARNING
 
@@ -45,20 +51,33 @@ def test_a_workload_is_told_after_two_looks_with_enough_of_its_packets() -> None
 def test_few_packets_or_a_single_look_are_those_of_a_workload_that_came_or_went() -> None:
     claims = Claims()
     for number in range(10):
-        claims.saw([Stray(PAST, WEB, 9 if number % 2 else 500)], CLAIMED, 2.0 * number)
+        saw(claims, [Stray(PAST, WEB, 9 if number % 2 else 500)], 2.0 * number)
         assert told(claims) == []
 
 
 def test_each_reason_is_told_by_itself_and_ends_by_itself() -> None:
     claims = Claims()
     for at_s in (2.0, 4.0):
-        claims.saw([Stray(PAST, WEB, 20), Stray(OUTSIDE, WEB, 30)], CLAIMED, at_s)
+        saw(claims, [Stray(PAST, WEB, 20), Stray(OUTSIDE, WEB, 30)], at_s)
     assert len(claims.findings()) == 2
-    claims.saw([Stray(OUTSIDE, WEB, 30)], CLAIMED, 4.0 + SHOWN_S)
+    saw(claims, [Stray(OUTSIDE, WEB, 30)], 4.0 + SHOWN_S)
     (left,) = claims.findings()
     assert "another device" in left.message
-    claims.saw([], {}, 4.0 + 2 * SHOWN_S)
+    saw(claims, [], 4.0 + 2 * SHOWN_S)
     assert claims.findings() == ()
+
+
+def test_what_comes_in_is_told_apart_from_what_leaves() -> None:
+    claims = Claims()
+    for at_s in (2.0, 4.0):
+        saw(claims, [Stray(PAST, WEB, 20), Stray(BESIDE, WEB, 30)], at_s)
+    found = {one.code: one.message.partition(":")[0] for one in claims.findings()}
+    assert found == {
+        "claimed-unclassed": "at least 10 packets from its address left by the unknown leaf of L1",
+        "claimed-unclassed-ingress": "at least 10 packets to its address came without its class",
+    }
+    text = INBOUND.setup_text("t", {7: "", 9: ""})
+    assert "iif { 7, 9 } oif != { 7, 9 } meta priority & 0xffff0000 != 0x4e520000 update @beside4" in text
 
 
 def test_only_sources_are_claimed_and_only_by_workloads_that_are_known() -> None:
@@ -70,10 +89,11 @@ def test_only_sources_are_claimed_and_only_by_workloads_that_are_known() -> None
         ElementKey(ElementMap.CG3, 77): ElementSpec(minor=MINOR, owner="web"),
     }
     assert claimed_by(elements, {"web": "prod/web"}) == {WEB: "prod/web", WEB6: "prod/web"}
+    assert claimed_by(elements, {"web": "prod/web"}, Direction.RX) == {"10.1.0.9": "prod/web"}
 
 
 def test_a_device_whose_name_is_no_plain_word_is_not_watched() -> None:
-    text = setup_text("t", {7: "up0", 9: 'e"; flush ruleset; "'})
+    text = EGRESS.setup_text("t", {7: "up0", 9: 'e"; flush ruleset; "'})
     assert 'device "up0"' in text
     assert "d9" not in text
     assert "flush" not in text
