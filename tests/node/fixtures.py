@@ -14,13 +14,13 @@ from tests.node.programs import NodePrograms, find_node_programs
 from tests.node.realnode import RealNode, wait_until
 from tests.node.scene import Scene
 
-FIXTURE = "node_programs"
+FIXTURES = frozenset({"node_programs", "image_archive"})
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """One node serves all of them, alone; a build or start is not counted as a test's time."""
     for item in items:
-        if isinstance(item, pytest.Function) and FIXTURE in item.fixturenames:
+        if isinstance(item, pytest.Function) and not FIXTURES.isdisjoint(item.fixturenames):
             item.add_marker("node")
             item.add_marker(pytest.mark.timeout(own_timeout(item), func_only=True), append=False)
 

@@ -1,0 +1,99 @@
+"""netqos in a cluster of one node: what test_deployment.py and test_life.py begin with."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from netqos.testing.traffic import Traffic
+from tests.apiserver.gobuild import Unavailable
+from tests.apiserver.kube import NODESLOS, Kube
+from tests.kube.manifests import helm, kustomize
+from tests.node.cluster import NAMESPACE, Cluster
+from tests.node.footprint import footprint, wait_as_before
+from tests.node.image import built_image, previous_image
+from tests.node.managers import find_controllers
+from tests.node.pods import Pods
+from tests.node.programs import NodePrograms
+from tests.node.realnode import RealNode
+
+
+@pytest.fixture(scope="session")
+def image_archive() -> Path:
+    """The image of the checkout, built now where need be; without it the test is skipped."""
+    try:
+        return built_image()
+    except Unavailable as problem:
+        pytest.skip(f"no image to test: {problem}")
+
+
+@pytest.fixture(scope="session")
+def previous_archive() -> Path:
+    """The image of earlier sources."""
+    try:
+        return previous_image()
+    except Unavailable as problem:
+        pytest.skip(f"no earlier image to update from: {problem}")
+
+
+@pytest.fixture(scope="session")
+def controllers() -> Path:
+    """The program of the cluster's controllers, built now where need be; without it the test is skipped."""
+    try:
+        return find_controllers()
+    except Unavailable as problem:
+        pytest.skip(f"no controllers to test with: {problem}")
+
+
+@pytest.fixture(scope="session")
+def cluster(node_programs: NodePrograms, controllers: Path, image_archive: Path) -> Iterator[Cluster]:
+    """A node of these tests' own with controllers and netqos's image; nothing of netqos is deployed."""
+    with RealNode(node_programs, accounts=True) as node:
+        node.containerd.import_image(image_archive)
+        yield Cluster(node, controllers)
+
+
+SLO = {
+    "systemStrategy": {"totalNetworkBandwidth": "200M"},
+    "resourceQOSStrategy": {
+        "lsClass": {"networkQOS": {"enable": True, "egressRequest": 30, "ingressRequest": 25}},
+        "beClass": {"networkQOS": {"enable": True, "egressRequest": 20, "ingressRequest": 15}},
+    },
+}
+
+
+@pytest.fixture(scope="session")
+def deployed(cluster: Cluster, renderer: Path) -> Iterator[Cluster]:
+    """netqos, rolled out; at the end it is uninstalled, and the node must be as it was."""
+    cluster.show_pods()
+    before = footprint(cluster.node)
+    slo = {"apiVersion": "slo.koordinator.sh/v1alpha1", "kind": "NodeSLO", "spec": SLO}
+    cluster.node.api.create(NODESLOS, {**slo, "metadata": {"name": cluster.node.name}})
+    cluster.deploy(kustomize(renderer, "plain"))
+    yield cluster
+    cluster.uninstall(helm(renderer, NAMESPACE))
+    cluster.remove_empty_folders()
+    wait_as_before(cluster.node, before)
+
+
+@pytest.fixture
+def pods(deployed: Cluster, request: pytest.FixtureRequest) -> Iterator[Pods]:
+    """A quiet pod of L1, and one of L2 that fills the link in both directions."""
+    kube = Kube(deployed.node.api, request.node.name, node=deployed.node.name)
+    deployed.wait_for_account(kube.namespace)
+    pods = Pods(deployed.node, kube)
+    traffic = Traffic(pods)
+    try:
+        pods.start("quiet", labels={"koordinator.sh/qosClass": "LS"})
+        pods.start("bulk", labels={"koordinator.sh/qosClass": "BE"})
+        traffic.tcp("bulk").start()
+        traffic.tcp("bulk", towards_pod=True).start()
+        time.sleep(0.5)
+        yield pods
+    finally:
+        traffic.stop()
+        pods.close()
+        kube.close()

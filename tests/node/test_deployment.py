@@ -1,0 +1,115 @@
+"""netqos from its own image by its own manifests: its rights, its probes, and packets while it is replaced."""
+
+from __future__ import annotations
+
+import base64
+import json
+import time
+from pathlib import Path
+
+from netqos.model.levels import Direction
+from netqos.testing.numbered import Lost, numbered_packets
+from tests.kube.manifests import helm, is_hook
+from tests.node.cluster import DAEMONSET, NAMESPACE, Cluster
+from tests.node.pods import Pods
+
+NET_ADMIN = 1 << 12
+"""include/uapi/linux/capability.h"""
+
+ACCOUNT = "/run/secrets/kubernetes.io/serviceaccount"
+LEVELS = {"quiet": "L1", "bulk": "L2"}
+NO_LOSS = {Direction.TX: 0, Direction.RX: 0}
+
+
+def status_of(pid: int) -> dict[str, str]:
+    lines = Path(f"/proc/{pid}/status").read_text(encoding="utf-8").splitlines()
+    return {name: value.strip() for name, _, value in (line.partition(":") for line in lines)}
+
+
+def test_it_has_the_capability_that_it_names_and_no_way_to_more(deployed: Cluster) -> None:
+    status = status_of(deployed.pid())
+    sets = {int(status[name], 16) for name in ("CapEff", "CapPrm", "CapBnd")}
+    assert sets == {NET_ADMIN}
+    assert (status["NoNewPrivs"], status["Seccomp"]) == ("1", "2")
+
+
+def test_it_writes_to_its_three_folders_alone(deployed: Cluster) -> None:
+    lines = Path(f"/proc/{deployed.pid()}/mountinfo").read_text(encoding="utf-8").splitlines()
+    mounts = {words[4]: (words[5].split(",")[0], rest.split()[0]) for words, rest in map(split_mount, lines)}
+    assert (mounts["/"][0], mounts["/sys/fs/cgroup"][0]) == ("ro", "ro")
+    writable = {place for place, (mode, kind) in mounts.items() if mode == "rw" and kind not in OF_THE_KERNEL}
+    assert writable == {"/run/koordinator/net", "/run/netqos", "/var/lib/netqos", *OF_THE_KUBELET}
+
+
+OF_THE_KUBELET = ("/etc/hosts", "/dev/termination-log")
+OF_THE_KERNEL = {"proc", "sysfs", "tmpfs", "devpts", "mqueue", "cgroup", "cgroup2"}
+"""Of version 1 each hierarchy is a mount below /sys/fs/cgroup, which a read-only mount of that leaves as it is."""
+
+
+def split_mount(line: str) -> tuple[list[str], str]:
+    words, _, rest = line.partition(" - ")
+    return words.split(), rest
+
+
+def test_it_speaks_as_its_account_with_a_token_that_ends(deployed: Cluster) -> None:
+    token = Path(f"/proc/{deployed.pid()}/root{ACCOUNT}/token").read_text(encoding="ascii")
+    claims = json.loads(base64.urlsafe_b64decode(token.split(".")[1] + "=="))
+    assert claims["sub"] == f"system:serviceaccount:{NAMESPACE}:netqos"
+    assert claims["kubernetes.io"]["pod"]["name"] == deployed.pod()["metadata"]["name"]
+    assert claims["exp"] > claims["iat"]
+    sources = deployed.client.get("/v1/status")["sources"]
+    assert {sources[name]["state"] for name in ("pods", "nodeslo", "node")} == {"fresh"}
+
+
+def test_its_probes_pass_and_prometheus_is_answered_on_the_nodes_address(deployed: Cluster) -> None:
+    (status,) = deployed.pod()["status"]["containerStatuses"]
+    assert (status["ready"], status["started"], status["restartCount"]) == (True, True, 0)
+    ask = ["busybox", "wget", "-q", "-O", "-", f"http://{deployed.node.node.address}:9469/metrics"]
+    assert "netqos_source_state" in deployed.node.machine.run(ask).stdout
+
+
+def test_what_helm_renders_changes_nothing(deployed: Cluster, renderer: Path) -> None:
+    before = deployed.node.api.get(DAEMONSET)["metadata"]
+    deployed.apply(one for one in helm(renderer, NAMESPACE) if not is_hook(one))
+    after = deployed.node.api.get(DAEMONSET)["metadata"]
+    assert (after["generation"], after["resourceVersion"]) == (
+        before["generation"],
+        before["resourceVersion"],
+    )
+
+
+def test_a_limit_is_set_from_within_the_container(deployed: Cluster, pods: Pods) -> None:
+    quiet = pods["quiet"].full_name
+    deployed.ctl("limit", quiet, "--egress", "10M", "--for", "10m", "--reason", "test")
+    explained = deployed.ask("explain", quiet)
+    assert explained["pod"]["limits"]["egress"]["bps"] == 10_000_000
+
+
+def lost_while_replaced(deployed: Cluster, pods: Pods, *command: str) -> Lost:
+    """What is lost of the quiet pod's packets while kubectl has the daemon replaced."""
+    old = deployed.container()
+    with numbered_packets(pods["quiet"].inside, pods.wire) as lost:
+        deployed.kubectl(*command)
+        deployed.wait_rolled_out()
+        time.sleep(1)
+    assert deployed.container() != old
+    return lost
+
+
+def test_a_rollout_restart_loses_no_packet_and_keeps_every_class(deployed: Cluster, pods: Pods) -> None:
+    before = deployed.classes()
+    lost = lost_while_replaced(deployed, pods, "rollout", "restart", "daemonset/netqos")
+    assert (lost.lost, deployed.classes()) == (NO_LOSS, before)
+
+
+def test_an_update_from_the_previous_image_loses_no_packet(
+    deployed: Cluster, pods: Pods, previous_archive: Path
+) -> None:
+    deployed.node.containerd.import_image(previous_archive)
+    update = ("set", "image", "daemonset/netqos")
+    lost_while_replaced(deployed, pods, *update, "netqosd=netqos:previous")
+    lost = lost_while_replaced(deployed, pods, *update, "netqosd=netqos:0.1.0")
+    assert lost.lost == NO_LOSS
+    assert {
+        one["name"]: one["level"] for one in deployed.ask("pods")["pods"] if one["name"] in LEVELS
+    } == LEVELS
