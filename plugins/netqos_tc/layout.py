@@ -7,15 +7,13 @@ uplink, where the fast loop left what it moves, and behind which devices workloa
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Final
+from dataclasses import dataclass, field
 
 from netqos.engine.units import bands_at
 from netqos.model.desired import DesiredState, DesiredUplink
-from netqos.model.health import Finding, error, info, warning
+from netqos.model.health import Finding
 from netqos.model.levels import Direction
-from netqos.model.quantities import format_bandwidth
-from netqos_tc import bypass, classify, ingress, numbers, owners, podrules, ruletree, strangers
+from netqos_tc import bypass, classify, ingress, numbers, obstacles, owners, podrules, ruletree, strangers
 from netqos_tc.classify import owner_of
 from netqos_tc.describe import Names
 from netqos_tc.ingress import Ingress, Placed
@@ -23,24 +21,16 @@ from netqos_tc.moves import Steered
 from netqos_tc.observed import TcObserved
 from netqos_tc.options import Options
 from netqos_tc.register import Register
-from netqos_tc.root import is_lossy, why_foreign
 from netqos_tc.spec import (
-    ADDRESS_MAPS,
-    ElementKey,
-    ElementSpec,
     Key,
     LinkKey,
     RootKey,
-    RootSpec,
     Spec,
     TableKey,
     TableSpec,
     element,
 )
-from netqos_tc.tree import Ground, Tree, member, root_spec, tree
-
-ONE_LOCK_BPS: Final = 25_000_000_000
-"""From here on one HTB, whose lock all CPUs share, may be what limits the link."""
+from netqos_tc.tree import Ground, Tree, member, tree
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +85,7 @@ def lay_out(desired: DesiredState, observed: TcObserved, options: Options, facil
     findings = [*strangers.findings(observed), *past]
     uplinks = _egress_uplinks(desired, observed, options, findings)
     has_ingress = _has_ingress(desired, observed, facilities, findings)
-    findings += _queue_findings(options, facilities)
+    findings += obstacles.queue_findings(options, has_fq_codel=facilities.fq_codel)
     findings += ruletree.findings(desired, {Direction.TX: bool(uplinks), Direction.RX: has_ingress})
     if not uplinks and not has_ingress:
         is_blind = not desired.uplinks and (_is_leveled(desired) or _is_held(desired))
@@ -136,7 +126,7 @@ def lay_out(desired: DesiredState, observed: TcObserved, options: Options, facil
         findings=(
             *findings,
             *claims.findings,
-            *_source_findings(placed, observed),
+            *obstacles.source_findings(placed.elements, observed),
             *bypass.unsaid(inwards.findings, past),
         ),
         workloads={**{minor: pod.name for minor, pod in placed.pods.items()}, **placed.names},
@@ -159,10 +149,10 @@ def _egress_uplinks(
     for uplink in desired.uplinks:
         if not _is_needed(desired, uplink, observed):
             continue
-        problems = _root_findings(uplink, observed, options)
+        problems = obstacles.root_findings(uplink, observed, options)
         findings += problems
         if not any(one.code == "foreign-root-qdisc" for one in problems):
-            findings += _speed_findings(uplink)
+            findings += obstacles.speed_findings(uplink)
             found.append(uplink)
     return found
 
@@ -248,94 +238,3 @@ def _ground(desired: DesiredState, uplink: DesiredUplink, options: Options, faci
         filters=facilities.u32,
         parts=1 if pool_bps is None else len(sharing),
     )
-
-
-def _root_findings(uplink: DesiredUplink, observed: TcObserved, options: Options) -> list[Finding]:
-    """What stands at the root of an uplink, where it is not ours or not as ours must be."""
-    ours = observed.specs.get(RootKey(uplink.index))
-    if isinstance(ours, RootSpec):
-        return [_wrong_default(uplink, ours)] if ours != root_spec(uplink.index) else []
-    root = observed.roots.get(uplink.index)
-    if root is None:
-        return []
-    hooked = replace(root, has_filters=root.has_filters or bool(uplink.egress_program))
-    reason = why_foreign(hooked, options.takeover)
-    if reason is not None:
-        return [
-            error(
-                "foreign-root-qdisc",
-                uplink.name,
-                f"not enforced: the root qdisc is {root.text}, and {reason}; it is left alone",
-                hint=f"remove it, or allow to take it over: backendOptions.tc.takeover: [{root.kind}]",
-            )
-        ]
-    if is_lossy(root):
-        return [
-            warning(
-                "taken-over-root",
-                uplink.name,
-                f"the root qdisc {root.text} is taken over as configured; its classes and filters cannot be put back",
-            )
-        ]
-    return []
-
-
-def _queue_findings(options: Options, facilities: Facilities) -> list[Finding]:
-    """What is to be said where another queue is asked for than this kernel has."""
-    if options.codel_ms is None or facilities.fq_codel:
-        return []
-    return [
-        warning(
-            "no-fq-codel",
-            "backend tc",
-            "queues are bfifo, though backendOptions.tc.queue asks for fq_codel: this kernel has none",
-            hint="modprobe sch_fq_codel (CONFIG_NET_SCH_FQ_CODEL)",
-        )
-    ]
-
-
-def _wrong_default(uplink: DesiredUplink, ours: RootSpec) -> Finding:
-    return error(
-        "wrong-default-class",
-        uplink.name,
-        f"our qdisc has the default class {ours.default_minor:x} instead of {numbers.UNKNOWN:x}; "
-        "the kernel cannot change it, so the tree is removed and made again",
-    )
-
-
-def _speed_findings(uplink: DesiredUplink) -> list[Finding]:
-    total_bps = uplink.total_bps.tx
-    if total_bps is None or total_bps < ONE_LOCK_BPS:
-        return []
-    return [
-        info(
-            "one-lock",
-            uplink.name,
-            f"HTB serves all CPUs under one lock, which may hold up {format_bandwidth(total_bps)}",
-            hint="compare the throughput with network QoS off",
-        )
-    ]
-
-
-def _source_findings(placed: Placed, observed: TcObserved) -> list[Finding]:
-    """The bridges behind which a workload may send in another's name."""
-    behind: dict[int, set[int]] = {}
-    if not any(one.kind == "bridge" for one in observed.devices.values()):
-        return []
-    for key, spec in placed.elements.items():
-        if not isinstance(key, ElementKey) or not isinstance(spec, ElementSpec):
-            continue
-        if key.map.direction is Direction.TX and key.map in ADDRESS_MAPS.values():
-            assert isinstance(key.value, str)
-            device = observed.routes.device(key.value) or 0
-            behind.setdefault(device, set()).add(spec.minor)
-    return [
-        info(
-            "source-not-verified",
-            known.name,
-            "a workload behind this bridge that forges another's address sends in its name; the node cannot tell",
-            hint="containers need CAP_NET_RAW for it; drop that where they are not trusted",
-        )
-        for device, minors in sorted(behind.items())
-        if (known := observed.devices.get(device)) is not None and known.kind == "bridge" and len(minors) > 1
-    ]
