@@ -35,7 +35,7 @@ class Situation:
             rates_bps=self.rates,
             backlogged=self.backlogged,
             headroom=self.headroom,
-        ).ceilings_bps
+        )
 
     def with_rate(self, level: Level, rate: int) -> Situation:
         return replace(self, rates=replace(self.rates, **{level.name.lower(): rate}))

@@ -6,22 +6,11 @@ output bit for bit; the headroom is the only fraction, and its product is rounde
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from netqos.model.desired import Band
 from netqos.model.levels import Level, PerLevel
-from netqos.model.traffic import Reason
 
 L0_FLOOR_BPS = 5_000_000
 """L0's ceiling never goes below this, for the node's own traffic lives in it (contract 1.5)."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Allocation:
-    """The ceilings of one moment, and which term of the law set L0's."""
-
-    ceilings_bps: PerLevel[int]
-    reason: Reason
 
 
 def allocate(
@@ -32,7 +21,7 @@ def allocate(
     backlogged: PerLevel[bool],
     headroom: float,
     lowest_needs_bps: PerLevel[int] | None = None,
-) -> Allocation:
+) -> PerLevel[int]:
     """The ceilings in contention.
 
     `bands` hold m_i and M_i with m_0 + m_1 + m_2 <= total and m_i <= M_i <= total. `lowest_needs_bps` replaces the
@@ -43,17 +32,16 @@ def allocate(
     for_l0 = needs if lowest_needs_bps is None else lowest_needs_bps
     left_for_l0 = total_bps - min(for_l0.l1, guarantees.l1) - min(for_l0.l2, guarantees.l2)
     gives = _give(total_bps, needs, guarantees)
-    ceilings = PerLevel(
+    return PerLevel(
         _clamp(left_for_l0, l0_floor_bps(bands.l0), bands.l0.ceiling_bps),
         _between(total_bps - gives.l0 - min(needs.l2, guarantees.l2), bands.l1),
         _between(total_bps - gives.l0 - gives.l1, bands.l2),
     )
-    return Allocation(ceilings_bps=ceilings, reason=_reason(left_for_l0, bands.l0))
 
 
-def unrestricted(bands: PerLevel[Band]) -> Allocation:
+def unrestricted(bands: PerLevel[Band]) -> PerLevel[int]:
     """The ceilings outside of contention: everybody's own."""
-    return Allocation(ceilings_bps=bands.map(lambda band: band.ceiling_bps), reason=Reason.NO_CONTENTION)
+    return bands.map(lambda band: band.ceiling_bps)
 
 
 def needs_bps(
@@ -88,14 +76,6 @@ def _give(total_bps: int, needs: PerLevel[int], guarantees: PerLevel[int]) -> Pe
         gives[place] += more
         left -= more
     return PerLevel(*gives)
-
-
-def _reason(left_for_l0: int, band: Band) -> Reason:
-    if left_for_l0 >= band.ceiling_bps:
-        return Reason.OWN_CEILING
-    if left_for_l0 <= l0_floor_bps(band):
-        return Reason.OWN_GUARANTEE
-    return Reason.NEEDS_OF_OTHERS
 
 
 def _between(value: int, band: Band) -> int:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from netqos.engine import room
-from netqos.engine.allocate import Allocation, allocate, needs_bps, unrestricted
+from netqos.engine.allocate import allocate, needs_bps, unrestricted
 from netqos.engine.room import RoomState
 from netqos.model.desired import Band
 from netqos.model.levels import Level, PerLevel
@@ -130,8 +130,8 @@ def step(state: UnitState, sample: UnitSample, policy: LoopPolicy) -> tuple[Unit
     measured, policy = _in_room(replace(state, base=sample, rates_bps=rates), policy)
     backlogged = _backlogged(sample, rates, policy)
     measured = _judge(measured, _load(rates, policy), is_backlogged=any(backlogged), policy=policy)
-    measured, allocation = _allocate(measured, backlogged, policy)
-    settled = _settle(measured, allocation.ceilings_bps, policy)
+    measured, wanted = _allocate(measured, backlogged, policy)
+    settled = _settle(measured, wanted, policy)
     decision = Decision(
         unit=sample.unit,
         at_s=sample.taken_at_s,
@@ -139,8 +139,7 @@ def step(state: UnitState, sample: UnitSample, policy: LoopPolicy) -> tuple[Unit
         rates_bps=rates,
         backlogged=backlogged,
         contention=settled.contention,
-        ceilings_bps=settled.ceilings_bps or allocation.ceilings_bps,
-        reason=allocation.reason,
+        ceilings_bps=settled.ceilings_bps or wanted,
         changed=_moved(settled) != _moved(state),
         room_bps=settled.room_bps,
         guarantees_bps=settled.guarantees_bps,
@@ -236,7 +235,7 @@ def _onset(state: UnitState, policy: LoopPolicy, *, waited: bool) -> Onset:
 
 def _allocate(
     state: UnitState, backlogged: PerLevel[bool], policy: LoopPolicy
-) -> tuple[UnitState, Allocation]:
+) -> tuple[UnitState, PerLevel[int]]:
     """Apply the law, and remember this tick's needs. Needs of another policy are not comparable and are dropped."""
     needs = needs_bps(
         bands=policy.bands, rates_bps=state.rates_bps, backlogged=backlogged, headroom=policy.headroom
@@ -246,7 +245,7 @@ def _allocate(
     measured = _with(state, needs=kept)
     if not state.contention:
         return measured, unrestricted(policy.bands)
-    allocation = allocate(
+    ceilings = allocate(
         total_bps=policy.total_bps,
         bands=policy.bands,
         rates_bps=state.rates_bps,
@@ -254,16 +253,13 @@ def _allocate(
         headroom=policy.headroom,
         lowest_needs_bps=_lowest(kept) if policy.lends else None,
     )
-    return measured, _only_l0(allocation, policy.bands) if policy.lends else allocation
+    if policy.lends:
+        ceilings = PerLevel(ceilings.l0, policy.bands.l1.ceiling_bps, policy.bands.l2.ceiling_bps)
+    return measured, ceilings
 
 
 def _lowest(needs: tuple[PerLevel[int], ...]) -> PerLevel[int]:
     return PerLevel(*(min(tick[level] for tick in needs) for level in Level))
-
-
-def _only_l0(allocation: Allocation, bands: PerLevel[Band]) -> Allocation:
-    moved = allocation.ceilings_bps.l0
-    return replace(allocation, ceilings_bps=PerLevel(moved, bands.l1.ceiling_bps, bands.l2.ceiling_bps))
 
 
 def _settle(state: UnitState, wanted: PerLevel[int], policy: LoopPolicy) -> UnitState:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import enum
 from dataclasses import dataclass
 
 from netqos.model.ids import IfName
@@ -50,15 +49,6 @@ class Glance:
     carried_bytes: int
 
 
-class Reason(enum.Enum):
-    """Which term of the allocation law set L0's ceiling."""
-
-    NO_CONTENTION = "no contention: every level may use its ceiling"
-    NEEDS_OF_OTHERS = "contention: what L1 and L2 want within their guarantees is kept free"
-    OWN_GUARANTEE = "contention: L0 is held at its own guarantee"
-    OWN_CEILING = "contention: nobody else wants the bandwidth, L0's own ceiling binds"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
     """The outcome of one tick of one unit. `changed` False: ceilings and room are those of the tick before.
@@ -74,7 +64,6 @@ class Decision:
     backlogged: PerLevel[bool]
     contention: bool
     ceilings_bps: PerLevel[int]
-    reason: Reason
     changed: bool
     room_bps: int | None = None
     guarantees_bps: PerLevel[int] | None = None

@@ -254,7 +254,7 @@ def _now(view: AgentView, pod: PodView, reasoned: Reasoned) -> wire.LevelNowWire
         ceiling_bps=made.ceilings_bps[pod.level],
         contention=made.contention,
         backlogged=made.backlogged[pod.level],
-        reason=decisionparts.reason_code(made),
+        reason=decisionparts.reason_code(why),
         reason_text="; ".join(
             (whywords.of_contention(why.contention), whywords.of_level(pod.level, why.levels[pod.level]))
         ),

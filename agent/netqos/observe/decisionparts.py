@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from netqos.engine import whywords
-from netqos.engine.why import ContentionWhy, LevelWhy, Reasoned, RoomWhy, Why
+from netqos.engine.why import Cause, ContentionWhy, LevelWhy, Reasoned, RoomWhy, Term, Why
 from netqos.model.levels import Level
-from netqos.model.traffic import Decision
 from netqos.observe import wire
 from netqos.observe.moment import Moment
 from netqos.observe.wireparts import by_level, level_name, way
@@ -25,7 +24,7 @@ def decision(reasoned: Reasoned, moment: Moment, *, missed: int = 0) -> wire.Dec
         rates_bps=by_level(made.rates_bps),
         ceilings_bps=by_level(made.ceilings_bps),
         backlogged=by_level(made.backlogged),
-        reason=reason_code(made),
+        reason=reason_code(reasoned.why),
         reason_text=whywords.whole(reasoned.why),
         why=_why(reasoned.why),
         changed=made.changed,
@@ -33,9 +32,17 @@ def decision(reasoned: Reasoned, moment: Moment, *, missed: int = 0) -> wire.Dec
     )
 
 
-def reason_code(made: Decision) -> str:
-    """The stable name of the term that set L0's ceiling, kebab-case."""
-    return made.reason.name.lower().replace("_", "-")
+def reason_code(found: Why) -> str:
+    """The stable name of what set L0's ceiling."""
+    if found.contention.cause is Cause.BELOW:
+        return "no-contention"
+    match found.levels.l0.term:
+        case Term.OWN_CEILING:
+            return "own-ceiling"
+        case Term.GUARANTEE | Term.FLOOR:
+            return "own-guarantee"
+        case Term.LEFT:
+            return "needs-of-others"
 
 
 def _why(found: Why) -> wire.WhyWire:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from netqos.engine.allocate import Allocation, allocate, shares_bps, unrestricted
+from netqos.engine.allocate import allocate, shares_bps, unrestricted
 from netqos.model.desired import Band
 from netqos.model.levels import PerLevel
-from netqos.model.traffic import Reason
 
 M = 1_000_000
 BANDS = PerLevel(
@@ -38,7 +37,7 @@ def contended(
     bands: PerLevel[Band] = BANDS,
     total: int = 1000,
     lowest: tuple[int, int, int] | None = None,
-) -> Allocation:
+) -> PerLevel[int]:
     return allocate(
         total_bps=total * M,
         bands=bands,
@@ -56,30 +55,17 @@ def test_worked_table(
     without_headroom: tuple[int, int, int],
     with_headroom: tuple[int, int, int],
 ) -> None:
-    assert contended(rates, waiting, 0.0).ceilings_bps == per_level(without_headroom)
-    assert contended(rates, waiting, 0.1).ceilings_bps == per_level(with_headroom)
+    assert contended(rates, waiting, 0.0) == per_level(without_headroom)
+    assert contended(rates, waiting, 0.1) == per_level(with_headroom)
 
 
 def test_outside_of_contention_everybody_has_the_own_ceiling() -> None:
-    expected = Allocation(ceilings_bps=per_level((1000, 800, 1000)), reason=Reason.NO_CONTENTION)
-    assert unrestricted(BANDS) == expected
-
-
-@pytest.mark.parametrize(
-    ("rates", "waiting", "reason"),
-    [
-        ((500, 300, 200), "012", Reason.OWN_GUARANTEE),
-        ((850, 100, 50), "0", Reason.NEEDS_OF_OTHERS),
-        ((990, 0, 0), "0", Reason.OWN_CEILING),
-    ],
-)
-def test_reason_names_the_term_that_bound(rates: tuple[int, int, int], waiting: str, reason: Reason) -> None:
-    assert contended(rates, waiting).reason is reason
+    assert unrestricted(BANDS) == per_level((1000, 800, 1000))
 
 
 def test_lowest_needs_move_the_ceiling_of_l0_only() -> None:
     now = contended((700, 300, 200), "012", lowest=(0, 0, 100))
-    assert now.ceilings_bps == per_level((900, 300, 200))
+    assert now == per_level((900, 300, 200))
 
 
 def test_l0_keeps_five_megabits_where_its_guarantee_is_less() -> None:
@@ -89,7 +75,7 @@ def test_l0_keeps_five_megabits_where_its_guarantee_is_less() -> None:
         Band(guarantee_bps=39 * M, ceiling_bps=100 * M),
     )
     greedy = contended((1, 60, 39), "012", bands=bands, total=100)
-    assert greedy == Allocation(ceilings_bps=per_level((5, 60, 39)), reason=Reason.OWN_GUARANTEE)
+    assert greedy == per_level((5, 60, 39))
 
 
 def test_the_floor_of_l0_stays_under_its_own_ceiling() -> None:
@@ -98,7 +84,7 @@ def test_the_floor_of_l0_stays_under_its_own_ceiling() -> None:
         Band(guarantee_bps=60 * M, ceiling_bps=100 * M),
         Band(guarantee_bps=39 * M, ceiling_bps=100 * M),
     )
-    assert contended((1, 60, 39), "012", bands=bands, total=100).ceilings_bps.l0 == 3 * M
+    assert contended((1, 60, 39), "012", bands=bands, total=100).l0 == 3 * M
 
 
 def test_headroom_does_not_drift_by_a_bit() -> None:
@@ -110,7 +96,7 @@ def test_headroom_does_not_drift_by_a_bit() -> None:
         backlogged=PerLevel(False, False, False),
         headroom=0.1,
     )
-    assert allocation.ceilings_bps.l0 == 10**15 - 330 - 330
+    assert allocation.l0 == 10**15 - 330 - 330
 
 
 @pytest.mark.parametrize(

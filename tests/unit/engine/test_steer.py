@@ -12,7 +12,7 @@ from netqos.engine.steer import LoopPolicy, UnitState, in_force, initial_state, 
 from netqos.model.desired import Band
 from netqos.model.ids import IfName
 from netqos.model.levels import Direction, PerLevel
-from netqos.model.traffic import Decision, Reason, Unit, UnitSample
+from netqos.model.traffic import Decision, Unit, UnitSample
 
 M = 1_000_000
 UNIT = Unit(Direction.TX, IfName("up0"))
@@ -85,7 +85,6 @@ def test_first_sample_decides_nothing_and_the_second_is_whole() -> None:
         backlogged=PerLevel(False, False, False),
         contention=False,
         ceilings_bps=mbit(1000, 800, 1000),
-        reason=Reason.NO_CONTENTION,
         changed=True,
     )
 

@@ -19,7 +19,7 @@ from netqos.model.inputs import Freshness, Override, SourceState
 from netqos.model.levels import Direction, Level, PerDirection, PerLevel
 from netqos.model.plan import ApplyResult, Failure, Operation, Plan, Verb
 from netqos.model.rules import IpMatch, PortMatch, PortRange, Protocol, Rule
-from netqos.model.traffic import Decision, Reason, Unit, UnitSample
+from netqos.model.traffic import Decision, Unit, UnitSample
 from netqos.observe.pathview import PathView
 from netqos.observe.view import AgentView, BackendView, LoopView, Numbered, OverrideRequest, Round
 from netqos.runtime.overrides import accept
@@ -133,7 +133,6 @@ DECISION = Decision(
     backlogged=PerLevel(True, False, True),
     contention=True,
     ceilings_bps=PerLevel(600 * M, 800 * M, 1000 * M),
-    reason=Reason.NEEDS_OF_OTHERS,
     changed=True,
 )
 
@@ -146,7 +145,6 @@ RX_DECISION = Decision(
     backlogged=PerLevel(False, True, False),
     contention=True,
     ceilings_bps=PerLevel(210 * M, 450 * M, 450 * M),
-    reason=Reason.NEEDS_OF_OTHERS,
     changed=False,
     room_bps=450 * M,
 )
@@ -190,7 +188,6 @@ QUIET = ground_of(
         contention=False,
         ceilings_bps=PerLevel(1000 * M, 800 * M, 1000 * M),
         changed=False,
-        reason=Reason.NO_CONTENTION,
     ),
     1000 * M,
     states.TX.levels,
