@@ -15,14 +15,14 @@ from netqos.errors import NetqosError, Rejected, Unsupported
 from netqos.host.files import AtomicFiles
 from netqos.model.levels import Direction
 from netqos.testing.filehosts import FolderHarness
-from netqos_tc import cgroupspace, classify
-from netqos_tc import probe as probing
+from netqos_tc import cgroupspace, classify, trials
 from netqos_tc.backend import TcBackend
 from netqos_tc.cgroupspace import begins_at
 from netqos_tc.layout import Facilities
 from netqos_tc.netlink import Channel, Refused
 from netqos_tc.netmsg import Request
-from netqos_tc.probe import Answer, probe
+from netqos_tc.probe import probe
+from netqos_tc.trials import Answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ def probed(
             raise nft
         return nft
 
-    with mock.patch.object(probing, "_in_new_namespace", return_value=aside):
+    with mock.patch.object(trials, "_in_new_namespace", return_value=aside):
         capabilities, facilities = probe(channel, make_nft)  # type: ignore[arg-type]  # has what is called
     able = {Direction.TX, *({Direction.RX} if facilities.ingress else ())}
     assert capabilities.enforces == (able if capabilities.available else frozenset())
@@ -174,7 +174,7 @@ def test_which_cgroups_are_told_apart_where_levels_are_shifted(
             ["cgroup-namespace"],
         )  # a table that counts from there shows what the kernel does
     with (
-        mock.patch.object(probing, "_in_new_namespace", return_value=ALL),
+        mock.patch.object(trials, "_in_new_namespace", return_value=ALL),
         mock.patch.object(cgroupspace, "begins_at", return_value=begins_at),
     ):
         capabilities, facilities = probe(
@@ -220,7 +220,7 @@ def test_a_whole_table_of_ours_proves_what_nft_can_do(*, cgroups: bool, asks: bo
         asked.append(1)
         return FakeNft()
 
-    with mock.patch.object(probing, "_in_new_namespace", return_value=ALL):
+    with mock.patch.object(trials, "_in_new_namespace", return_value=ALL):
         capabilities, facilities = probe(
             RefusingChannel(),  # type: ignore[arg-type]  # has what is called
             make_nft,
@@ -230,8 +230,8 @@ def test_a_whole_table_of_ours_proves_what_nft_can_do(*, cgroups: bool, asks: bo
 
 
 def test_a_namespace_that_may_not_be_made_tells_nothing() -> None:
-    with mock.patch("netqos_tc.probe.ctypes.CDLL", return_value=mock.Mock(unshare=lambda _flags: -1)):
-        assert probing._in_new_namespace(lambda: ALL) is None
+    with mock.patch("netqos_tc.trials.ctypes.CDLL", return_value=mock.Mock(unshare=lambda _flags: -1)):
+        assert trials._in_new_namespace(lambda: ALL) is None
 
 
 async def test_a_kernel_without_nfnetlink_makes_the_backend_unavailable_and_nothing_else() -> None:
