@@ -123,7 +123,9 @@ def _losses(moment: Moment, rates: PerLevel[int], *, is_narrow: bool, held: PerL
         one.remote_loss + (PATH_LOSS if is_narrow and moment.shows_loss else 0.0) for one in moment.demands
     ]
     answers = [round(count * share) for count, share in zip(packets, shares, strict=True)]
-    return Losses(answers=sum(answers), packets=sum(packets), workloads=sum(one > 0 for one in answers))
+    return Losses(
+        answers=PerLevel(*answers), packets=PerLevel(*packets), workloads=sum(one > 0 for one in answers)
+    )
 
 
 def _pushed_aside(given: PerLevel[int], demands: PerLevel[Demand]) -> PerLevel[int]:

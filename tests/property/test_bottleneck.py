@@ -95,12 +95,14 @@ def narrow(draw: st.DrawFn, least: float = 0.55, most: float = 0.95) -> Moment:
 
 @FEW
 @given(steady(), NOISES, POLICIES)
-def test_traffic_that_asks_for_no_more_is_never_limited_and_never_told(
+def test_traffic_that_asks_for_no_more_is_never_limited(
     moment: Moment, noises: list[float], policy: PathPolicy
 ) -> None:
     """Idle, limited by applications or receivers, losing packets elsewhere: a trial now and then at most."""
     seen = run(noisy(moment, 2 * MINUTE, noises), policy)
-    assert all(one.state.limit_bps is None and one.state.shortfall is None for one in seen)
+    is_losing = any(one.remote_loss for one in moment.demands)
+    assert all(one.state.limit_bps is None for one in seen)
+    assert is_losing or all(one.state.shortfall is None for one in seen)
     assert held_back(seen) <= 0.15
 
 
@@ -269,10 +271,15 @@ NOBODYS_FAULT = {
 }
 
 
+MANY_CLIENTS = [0.95, 1.04, 0.99, 1.06, 0.96, 1.01, 0.94, 1.05, 1.0, 0.97, 1.03]
+"""How the sum of many clients far away goes up and down."""
+
+
 @pytest.mark.parametrize("policy", [AUTO, FIXED], ids=["auto", "fixed"])
 @pytest.mark.parametrize("name", NOBODYS_FAULT)
 def test_nothing_is_limited_or_told(name: str, policy: PathPolicy) -> None:
-    seen = run([NOBODYS_FAULT[name]] * (10 * MINUTE), policy)
+    noises = MANY_CLIENTS if "clients" in name else [1.0]
+    seen = run(noisy(NOBODYS_FAULT[name], 10 * MINUTE, noises), policy)
     assert all(one.state.limit_bps is None and one.state.shortfall is None for one in seen)
     assert held_back(seen) <= 0.05
 

@@ -22,8 +22,8 @@ from dataclasses import dataclass, replace
 from netqos.engine.pathsigns import BETTER, HEAVY, PathPolicy, Signs, signs_of
 from netqos.engine.pathwindow import Window
 
-KEPT = 6
-"""Windows without a change that a suspicion needs."""
+KEPT, MOST_KEPT = 6, 12
+"""Windows without a change that a suspicion needs, and how many are kept: what is told is looked at for longer."""
 
 JUDGED = 3
 """Windows after which a trial is judged."""
@@ -60,6 +60,9 @@ TOLD_WORKLOADS = 2
 TOLD_UNDER = 0.96
 """The share of the total under which a shortfall is told; what is above is within what any total is moved by."""
 
+OVER = 1.05
+"""A sum of so many times the plateau shows that the path carries more."""
+
 FORGET_S = 600.0
 """A shortfall that was not seen again for so long is no longer told."""
 
@@ -89,8 +92,8 @@ class Shortfall:
     plateau_bps: int
     loss_share: float
     workloads: int
-    since_s: float
-    seen_s: float
+    since_s: float = 0.0
+    seen_s: float = 0.0
 
     @property
     def proposed_bps(self) -> int:
@@ -167,7 +170,7 @@ def step(state: PathState, window: Window, policy: PathPolicy) -> Outcome:
         return _changed(state, (out, Reason.OUT_OF_RANGE), window.at_s, policy)
     if window.at_s - window.span_s < state.settled_from_s:
         return state, None
-    state = replace(state, windows=(*state.windows, window)[-KEPT:])
+    state = replace(state, windows=(*state.windows, window)[-MOST_KEPT:])
     state = replace(state, shortfall=_shortfall(state, window, policy))
     if state.trial is None:
         found = _watched(state, window.at_s, policy)
@@ -183,8 +186,8 @@ Change = tuple[PathState, Reason]
 
 
 def _watched(state: PathState, now_s: float, policy: PathPolicy) -> Change | None:
-    if len(state.windows) == KEPT and now_s >= state.rest_until_s:
-        trial = _suspected(signs_of(state.windows), state, policy)
+    if len(state.windows) >= KEPT and now_s >= state.rest_until_s:
+        trial = _suspected(signs_of(state.windows[-KEPT:]), state, policy)
         if trial is not None:
             return replace(state, trial=trial), Reason.TRY_LOWER
     applied, recent = applied_bps(state, policy), state.windows[-2:]
@@ -252,7 +255,9 @@ def _held(state: PathState, trial: Trial, now_s: float) -> PathState:
 
 def _judged_up(state: PathState, trial: Trial, now_s: float, policy: PathPolicy) -> Change:
     signs = signs_of(state.windows)
-    if signs.binds(trial.applied_bps) and not signs.has_worsened(trial.before):
+    promised = policy.promised(trial.applied_bps)
+    lacks_more = signs.lacking(promised).keys() > trial.before.lacking(promised).keys()
+    if signs.binds(trial.applied_bps) and not (lacks_more or signs.has_worsened(trial.before)):
         is_whole = trial.applied_bps >= policy.total_bps
         higher = replace(
             state,
@@ -303,19 +308,22 @@ def _target(
 
 def _shortfall(state: PathState, window: Window, policy: PathPolicy) -> Shortfall | None:
     """What is to be told: seen now, remembered, or over since the path was seen to carry more."""
-    known, signs = state.shortfall, signs_of(state.windows)
-    is_much_less = signs.sum_bps < TOLD_UNDER * policy.total_bps
-    is_still = len(state.windows) == KEPT and signs.stands_still(applied_bps(state, policy), policy)
-    is_lost = signs.is_shared and signs.losing_workloads >= TOLD_WORKLOADS
-    if state.trial is None and is_much_less and is_still and is_lost:
-        return Shortfall(
-            plateau_bps=signs.sum_bps,
-            loss_share=signs.loss_share,
-            workloads=signs.losing_workloads,
-            since_s=window.at_s if known is None else known.since_s,
-            seen_s=window.at_s,
-        )
+    known, applied = state.shortfall, applied_bps(state, policy)
+    if state.trial is None and len(state.windows) >= KEPT:
+        seen = _seen(signs_of(state.windows), applied, policy)
+        if seen is not None:
+            since_s = window.at_s if known is None else known.since_s
+            return replace(seen, since_s=since_s, seen_s=window.at_s)
     if known is None or state.limit_bps is not None:
         return known
-    is_over = signs.sum_bps > 1.03 * known.plateau_bps or window.at_s - known.seen_s > FORGET_S
+    is_over = window.sum_bps > OVER * known.plateau_bps or window.at_s - known.seen_s > FORGET_S
     return None if is_over else known
+
+
+def _seen(signs: Signs, applied: int, policy: PathPolicy) -> Shortfall | None:
+    """A shortfall, where the signs leave no other way to see it."""
+    is_much_less = signs.sum_bps < TOLD_UNDER * policy.total_bps
+    is_held = signs.stands_still(applied, policy) and signs.is_held_beyond(policy.promised(applied))
+    if not (is_much_less and is_held and signs.losing_workloads >= TOLD_WORKLOADS):
+        return None
+    return Shortfall(plateau_bps=signs.sum_bps, loss_share=signs.loss_share, workloads=signs.losing_workloads)

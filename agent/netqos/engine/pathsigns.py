@@ -17,7 +17,7 @@ LEAST_SHARE = 0.5
 REACHED = 0.985
 """A sum from this share of a limit on is the limit: windows spread by less."""
 
-SPREAD = 0.06
+SPREAD = 0.1
 """How far the sums of a plateau's windows may be apart, as a share of their median."""
 
 FREE, HELD, BUSY = 0.2, 0.5, 0.7
@@ -31,9 +31,9 @@ gone; and from which on much of what was sent did not arrive."""
 EASED, BETTER, WORSE = 0.3, 0.9, 3.0
 """What is left of the losses, at most, where less made them go, and where it helped; how many times as many are new."""
 
-TRADING, FLOODED = 0.7, 0.15
+TRADING, CEILING, LONG = 0.7, 1.025, 12
 """What tells a narrow path from losses that each has elsewhere: a share of variance (`Signs.trading`) up to which
-levels gain what others lose, or so many answers that report a gap."""
+levels gain what others lose; or how far, in so many windows, the highest sum is above the median at most."""
 
 ENOUGH = 0.1
 """The share of the traffic whose losses must be known to say that they are gone. Workloads with own drops tell none."""
@@ -66,17 +66,20 @@ class Signs:
 
     `counted` is the share of the traffic of which losses are known, in full frames. `trading` is the variance of the
     sum as a share of what the levels' variances add up to: about 1 for levels that know nothing of each other, less
-    where one gains what another loses.
+    where one gains what another loses. `peak` is the highest sum as a share of the median.
     """
 
+    count: int
     sum_bps: int
     spread: float
     rates_bps: PerLevel[int]
     waiting: float
     loss_share: float
+    level_losses: PerLevel[float]
     losing_workloads: int
     counted: float
     trading: float
+    peak: float
 
     def binds(self, applied_bps: int) -> bool:
         """Whether the unit's own queue is what holds the traffic back."""
@@ -92,10 +95,10 @@ class Signs:
         """Whether packets are lost beyond the node."""
         return self.loss_share >= LOSING
 
-    @property
-    def is_shared(self) -> bool:
-        """Whether the levels lose packets at one and the same place."""
-        return self.is_losing and (self.trading <= TRADING or self.loss_share >= FLOODED)
+    def is_held_beyond(self, promised: PerLevel[int]) -> bool:
+        """Whether a level lacks what it was promised, loses packets, and something beyond the node holds the sum."""
+        is_held = self.trading <= TRADING or (self.count >= LONG and self.peak <= CEILING)
+        return is_held and self.is_robbed(promised)
 
     def has_eased(self, before: Signs) -> bool:
         """Whether losses that there were are gone."""
@@ -104,7 +107,7 @@ class Signs:
 
     def has_worsened(self, before: Signs) -> bool:
         """Whether there are losses that were not there."""
-        return self.loss_share >= max(LOSING, WORSE * before.loss_share)
+        return self.loss_share >= max(CLEAN, WORSE * before.loss_share)
 
     def lacking(self, promised: PerLevel[int]) -> Mapping[Level, int]:
         """What levels lack of their guarantees while another one has more than its own."""
@@ -119,8 +122,8 @@ class Signs:
         return self.waiting <= FREE and bool(self.lacking(promised))
 
     def is_robbed(self, promised: PerLevel[int]) -> bool:
-        """Whether a level lacks something and packets are lost beyond the node, even if others wait in the unit."""
-        return self.is_losing and bool(self.lacking(promised))
+        """Whether a level lacks something and loses packets beyond the node, even if others wait in the unit."""
+        return any(self.level_losses[level] >= LOSING for level in self.lacking(promised))
 
     def has_grown(self, before: Signs, promised: PerLevel[int]) -> bool:
         """Whether a level that lacked something has got a good part of it."""
@@ -136,7 +139,9 @@ def signs_of(windows: Sequence[Window]) -> Signs:
     sums = sorted(window.sum_bps for window in windows)
     middle = sums[len(sums) // 2]
     losses = [window.losses for window in windows if window.losses is not None]
-    packets = sum(one.packets for one in losses)
+    answers = [sum(one.answers[level] for one in losses) for level in Level]
+    packets = [sum(one.packets[level] for one in losses) for level in Level]
+    shares = [of / out if out else 0.0 for of, out in zip(answers, packets, strict=True)]
 
     frames = sum(sum(window.rates_bps) * window.span_s for window in windows) / FRAME_BITS
 
@@ -146,12 +151,15 @@ def signs_of(windows: Sequence[Window]) -> Signs:
         return sorted(window.rates_bps[level] for window in windows)[len(windows) // 2]
 
     return Signs(
+        count=len(windows),
         sum_bps=middle,
         spread=(sums[-1] - sums[0]) / max(1, middle),
         rates_bps=PerLevel(*map(rate, Level)),
         waiting=sum(window.waiting for window in windows) / len(windows),
-        loss_share=sum(one.answers for one in losses) / packets if packets else 0.0,
+        loss_share=sum(answers) / sum(packets) if any(packets) else 0.0,
+        level_losses=PerLevel(*shares),
         losing_workloads=max((one.workloads for one in losses), default=0),
-        counted=packets / frames if frames else 0.0,
+        counted=sum(packets) / frames if frames else 0.0,
+        peak=sums[-1] / max(1, middle),
         trading=sum(window.sum_variance for window in windows) / variance if variance else 1.0,
     )

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from netqos.model.levels import Level, PerLevel
 
 WINDOW_S = 0.5
+NONE = PerLevel(0, 0, 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,13 +29,13 @@ class Tick:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Losses:
-    """Of the workloads whose own queues dropped nothing: packets, and the answers to them that report a gap.
+    """Of the workloads whose own queues dropped nothing: packets by level, and the answers to them that report a gap.
 
     One lost packet may be reported by many answers; `workloads` is of how many there was any.
     """
 
-    answers: int = 0
-    packets: int = 0
+    answers: PerLevel[int] = NONE
+    packets: PerLevel[int] = NONE
     workloads: int = 0
 
 

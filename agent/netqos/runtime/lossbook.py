@@ -17,7 +17,7 @@ from netqos.host.losses import LossCounter
 from netqos.model.desired import DesiredState
 from netqos.model.health import Finding, info
 from netqos.model.ids import IfName, PodUid
-from netqos.model.levels import Direction
+from netqos.model.levels import Direction, Level, PerLevel
 
 Counters = Callable[[], Awaitable[Mapping[PodUid, tuple[LeafCounters, ...]]]]
 Key = tuple[PodUid, Direction]
@@ -70,7 +70,8 @@ class LossBook:
         before, self._page = self._page, _turned(self._page, answers, await counters())
         if before is None:
             return {}
-        return {way: _losses(way, before, self._page) for way in Direction}
+        levels = {pod.uid: pod.level for pod in whole.pods}
+        return {way: _losses(way, before, self._page, levels) for way in Direction}
 
     def findings(self, *, needed: bool) -> tuple[Finding, ...]:
         """Why nothing can be counted, where that is of interest."""
@@ -102,13 +103,16 @@ def _turned(
     return _Page(answers=answers, drops=drops, packets=packets, dropping=dropping)
 
 
-def _losses(way: Direction, before: _Page, now: _Page) -> Losses:
+def _losses(way: Direction, before: _Page, now: _Page, levels: Mapping[PodUid, Level]) -> Losses:
     """Of workloads that dropped nothing of their own in this reading or the one before."""
     own = before.dropping | now.dropping
-    counted = [key for key in now.packets if key[1] is way and key not in own]
-    new = [now.answers.get(key, 0) - before.answers.get(key, 0) for key in counted]
-    return Losses(
-        answers=sum(new),
-        packets=sum(max(0, now.packets[key] - before.packets.get(key, 0)) for key in counted),
-        workloads=sum(count > 0 for count in new),
-    )
+    answers, packets, workloads = [0, 0, 0], [0, 0, 0], 0
+    for key in now.packets:
+        level = levels.get(key[0])
+        if key[1] is not way or key in own or level is None:
+            continue
+        new = now.answers.get(key, 0) - before.answers.get(key, 0)
+        answers[level.value] += new
+        packets[level.value] += max(0, now.packets[key] - before.packets.get(key, 0))
+        workloads += new > 0
+    return Losses(answers=PerLevel(*answers), packets=PerLevel(*packets), workloads=workloads)
