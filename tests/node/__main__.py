@@ -1,6 +1,8 @@
 """`python -m tests.node [start | stop | env | run COMMAND...]`: a real node to play with (`./dev node`).
 
-`start` leaves it running until `stop`, with netqosd from the checkout on it. `keep` is what runs meanwhile.
+`start` leaves it running until `stop`, with netqosd from the checkout on it. `keep` is what runs meanwhile and has told
+where in .dev/node.json ($NETQOS_NODE_STATE names another file, and with it another node). It ends with the process of
+$NETQOS_NODE_OWNER, where that is given.
 """
 
 from __future__ import annotations
@@ -23,8 +25,8 @@ from tests.node.machine import enter_command
 from tests.node.programs import find_node_programs
 from tests.node.realnode import NAME, RealNode
 
-STATE = ROOT / ".dev" / "node.json"
-LOG = ROOT / ".dev" / "node.log"
+STATE = Path(os.environ.get("NETQOS_NODE_STATE") or ROOT / ".dev" / "node.json")
+LOG = STATE.with_suffix(".log")
 PORTS = range(5201, 5209)
 START_S = 1800  # the first one builds a kubelet and perhaps an API server
 
@@ -128,7 +130,9 @@ def keep() -> int:
         fresh = STATE.with_suffix(".new")
         fresh.write_text(json.dumps(state), encoding="utf-8")
         fresh.rename(STATE)
-        signal.pause()
+        owner = os.environ.get("NETQOS_NODE_OWNER")
+        while owner is None or Path("/proc", owner).exists():
+            time.sleep(1)
     STATE.unlink(missing_ok=True)
     return 0
 

@@ -41,7 +41,7 @@ class Known:
 
 
 class Listener:
-    """Hears of a namespace's pods from the API server and of addresses from the kernel, in a `with` statement."""
+    """Hears of a namespace's new pods from the API server and of addresses from the kernel, in a `with` statement."""
 
     def __init__(self, node: RealNode, namespace: str) -> None:
         """Nothing is listened to yet."""
@@ -70,6 +70,8 @@ class Listener:
         self._monitor.wait()
         for thread in self._threads:
             thread.join()
+        assert self._monitor.stdout is not None
+        self._monitor.stdout.close()
         self._api.close()
 
     def known(self) -> list[Known]:
@@ -93,13 +95,15 @@ class Listener:
 
     def _hear_api(self) -> None:
         path = pods_path(self._namespace)
-        version = self._api.get(path)["metadata"]["resourceVersion"]
+        listed = self._api.get(path)
+        version = listed["metadata"]["resourceVersion"]
+        known = {one["status"].get("podIP") for one in listed["items"]}
         while not self._ends:
             for event in self._api.watch(path, timeout_s=3, resourceVersion=version):
                 now_s = time.monotonic()
                 version = event["object"]["metadata"]["resourceVersion"]
                 address = event["object"].get("status", {}).get("podIP")
-                if address is not None and event["type"] != "DELETED":
+                if address not in known | {None} and event["type"] != "DELETED":
                     self._told.setdefault(address, now_s)
 
 

@@ -95,7 +95,7 @@ class Load:
         met = []
         for _ in range(tries):
             rates = self.rates(seconds, settle_s=0.5)
-            if all(_is_close(rates, wanted, direction) for direction in (TX, RX)):
+            if all(is_close(rates, wanted, direction) for direction in (TX, RX)):
                 return
             met.append({f"{name} {way.value}": f"{rate / 1e6:.1f}" for (name, way), rate in rates.items()})
         told = {f"{name} {way.value}": f"{rate / 1e6:.1f}" for (name, way), rate in wanted.items()}
@@ -108,7 +108,8 @@ class Load:
         return Source(address=self._pods.wire.address, at=self._pods.place(name))
 
 
-def _is_close(rates: Mapping[Key, float], wanted: Mapping[Key, float], direction: Direction) -> bool:
+def is_close(rates: Mapping[Key, float], wanted: Mapping[Key, float], direction: Direction) -> bool:
+    """Whether a direction's flows together, and each one's part of them, are what is wanted."""
     found = {key: rates.get(key, 0.0) for key in rates.keys() | wanted.keys() if key[1] is direction}
     total, whole = sum(found.values()), sum(wanted.get(key, 0.0) for key in found)
     if not 0.9 * whole <= total <= 1.03 * whole:

@@ -22,6 +22,7 @@ NEEDED = {
     "busybox": "busybox-static",
     "iptables": "iptables",
     "iperf3": "iperf3",
+    "kubectl": "kubernetes-client",
 }
 PLUGINS = ("bridge", "ptp", "host-local", "bandwidth")
 

@@ -80,7 +80,7 @@ def test_a_limit_by_annotation_is_set_changed_wrong_and_removed(stage: Stage) ->
         expect(45)
         stage.annotate(both='{"IngressLimit": "20M", "egressLimit": 25}')
         expect(20)
-    assert stage.limit(TX) == (15 * M, f"annotation {BOTH}")
+    assert stage.limit(TX) == (15 * M, f"annotation {BOTH} egressLimit")
 
 
 def events(stage: Stage) -> list[str]:
