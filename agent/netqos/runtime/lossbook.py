@@ -61,12 +61,11 @@ class LossBook:
             return {}
         reported = await asyncio.to_thread(self._counter.read)
         owner = {address: pod.uid for pod in whole.pods for address in pod.addresses}
-        answers = {
-            (owner[address], way): count
-            for way, found in reported.items()
-            for address, count in found.items()
-            if address in owner
-        }
+        answers: Counter[Key] = Counter()
+        for way, found in reported.items():
+            for address, count in found.items():
+                if address in owner:
+                    answers[owner[address], way] += count
         before, self._page = self._page, _turned(self._page, answers, await counters())
         if before is None:
             return {}
