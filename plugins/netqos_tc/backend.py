@@ -19,7 +19,7 @@ from netqos.model.desired import DesiredState
 from netqos.model.health import error
 from netqos.model.ids import IfName, PodUid
 from netqos.model.plan import ApplyResult, ObservedState, Plan
-from netqos_tc import answers, changes, claims, classify, directpackets, expected, numbers, options
+from netqos_tc import answers, changes, claims, classify, directpackets, edits, expected, numbers, options
 from netqos_tc.answers import HtbClass, Link
 from netqos_tc.audit import Fingerprint
 from netqos_tc.directpackets import DirectPackets
@@ -173,7 +173,7 @@ class TcBackend:
         return Plan(
             backend=self.name,
             operations=operations,
-            disturbs_loop=changes.touches_loop(operations),
+            disturbs_loop=edits.touches_loop(operations),
             findings=(*layout.findings, *met.findings),
         )
 
@@ -201,9 +201,9 @@ class TcBackend:
             program=kernel.chooser.descriptor,
             contents=kernel.reader.contents,
         )
-        self._own_hooks |= changes.own_hooks(plan.operations)
-        self._remembered |= names_of(changes.made(plan.operations))
-        kernel.reader.hooks.forget(changes.led_devices(plan.operations))
+        self._own_hooks |= edits.own_hooks(plan.operations)
+        self._remembered |= names_of(edits.made(plan.operations))
+        kernel.reader.hooks.forget(edits.led_devices(plan.operations))
         result = await Writer(tools).apply(plan.operations)
         if result.ok and expected.is_plain(plan.operations):
             kernel.looker.awaits(plan.operations)

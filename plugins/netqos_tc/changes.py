@@ -8,14 +8,13 @@ What goes with its parent (the queue of a class, everything under a root) has no
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Final
 
-from netqos.engine.reconcile import Difference, Step, diff, safe_order
+from netqos.engine.reconcile import Difference, diff, safe_order
 from netqos.model.levels import Direction
-from netqos.model.plan import Operation, Verb
-from netqos_tc import concerns, describe, lifeline, numbers, podrules, strangers
+from netqos.model.plan import Operation
+from netqos_tc import describe, numbers, ordering, podrules
 from netqos_tc.debt import is_in_debt
+from netqos_tc.edits import Edit, device_of
 from netqos_tc.observed import TcObserved
 from netqos_tc.root import Root
 from netqos_tc.spec import (
@@ -25,7 +24,6 @@ from netqos_tc.spec import (
     ElementMap,
     ElementSpec,
     FilterKey,
-    FilterSpec,
     Key,
     LinkKey,
     QueueKey,
@@ -38,24 +36,6 @@ from netqos_tc.spec import (
     Spec,
     TableKey,
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Edit:
-    """The payload of an operation: an object as it was met and as it must become; None: not there.
-
-    `needs` are the objects whose own operation, where the plan has one, must have succeeded before this one.
-    `earlier` is for a root: what it takes the place of, or what is put back. `is_news`: what it is about came or went
-    by itself.
-    """
-
-    key: Key
-    before: Spec | None
-    after: Spec | None
-    needs: tuple[Key, ...] = ()
-    earlier: Root | None = None
-    device: str = ""
-    is_news: bool = False
 
 
 def operations(
@@ -77,7 +57,7 @@ def operations(
     if not complete:
         edits = [one for one in edits if one.before is None or _takes_nothing_away(one)]
     known = {edit.key: edit for edit in edits}
-    return safe_order(_step(edit, _cause(edit, known), names, desired) for edit in edits)
+    return safe_order(ordering.step(edit, ordering.cause_of(edit, known), names, desired) for edit in edits)
 
 
 def _takes_nothing_away(edit: Edit) -> bool:
@@ -87,42 +67,6 @@ def _takes_nothing_away(edit: Edit) -> bool:
         is_in_place = (before.parent, before.prio) == (after.parent, after.prio)
         return is_own and is_in_place and before.rate >= after.rate
     return isinstance(edit.key, TableKey | ElementKey) and after is not None
-
-
-def made(plan: Iterable[Operation]) -> dict[Key, Spec]:
-    """The objects that the operations make or change, as they must become."""
-    edits = [operation.payload for operation in plan if isinstance(operation.payload, Edit)]
-    return {edit.key: edit.after for edit in edits if edit.after is not None}
-
-
-def own_hooks(plan: Iterable[Operation]) -> frozenset[int]:
-    """The devices whose hook the operations make, or take for ours."""
-    edits = [operation.payload for operation in plan if isinstance(operation.payload, Edit)]
-    return frozenset(
-        edit.key.ifindex
-        for edit in edits
-        if isinstance(edit.key, RedirectKey) and isinstance(edit.after, RedirectSpec) and edit.after.owns_hook
-    )
-
-
-def led_devices(plan: Iterable[Operation]) -> frozenset[int]:
-    """The devices whose redirect the operations make, change or remove."""
-    keys = [operation.payload.key for operation in plan if isinstance(operation.payload, Edit)]
-    return frozenset(key.ifindex for key in keys if isinstance(key, RedirectKey))
-
-
-def device_of(key: Key) -> int | None:
-    """The device of an object, None for the table and what is in it."""
-    return None if isinstance(key, TableKey | ElementKey | SetKey | RulesKey) else key.ifindex
-
-
-def touches_loop(plan: Iterable[Operation]) -> bool:
-    """Whether an object that the fast loop writes, or stands on, is among the operations."""
-    keys = [operation.payload.key for operation in plan if isinstance(operation.payload, Edit)]
-    return any(
-        isinstance(key, RootKey | LinkKey) or (isinstance(key, ClassKey) and key.minor in numbers.INNER)
-        for key in keys
-    )
 
 
 def _broken_trees(different: Difference[Key, Spec]) -> frozenset[int]:
@@ -288,80 +232,3 @@ def _earlier(key: Key, after: Spec | None, observed: TcObserved) -> Root | None:
     if after is not None:
         return observed.roots.get(key.ifindex)
     return observed.saved.get(observed.names.get(key.ifindex, ""))
-
-
-def _cause(edit: Edit, known: Mapping[Key, Edit]) -> Edit:
-    """What of the same plan explains an edit: the outermost object made anew that it stands on, else itself."""
-    for key in edit.needs:
-        below = known.get(key)
-        if below is None:
-            continue
-        cause = _cause(below, known)
-        if cause.after is not None and (cause.before is None or isinstance(cause.key, RootKey)):
-            return cause
-    return edit
-
-
-def _step(edit: Edit, cause: Edit, names: describe.Names, desired: Mapping[Key, Spec]) -> Step[Operation]:
-    verb = Verb.DELETE if edit.after is None else Verb.CREATE if edit.before is None else Verb.CHANGE
-    operation = Operation(
-        verb=verb,
-        subject=describe.subject(edit.key, names),
-        detail=describe.change(edit.key, edit.before, edit.after, names, earlier=edit.earlier),
-        incident=describe.subject(cause.key, names),
-        is_vital=any(lifeline.is_vital(one.key, one.before, one.after) for one in (edit, cause)),
-        is_repair=not edit.is_news,
-        concerns=concerns.of(edit.key, (edit.before, edit.after), names),
-        denies=concerns.denies(edit.key, names),
-        payload=edit,
-    )
-    if _is_in_the_way(edit, desired):
-        return Step(verb=Verb.CHANGE, rank=_rank(edit), what=operation)
-    return Step(verb=verb, rank=_rank(edit), widens=_widens(edit), what=operation)
-
-
-def _is_in_the_way(edit: Edit, desired: Mapping[Key, Spec]) -> bool:
-    """What goes before all else: a foreign filter, which leads packets astray and keeps the class it leads to, and a
-    class that somebody put under a leaf, which has no queue meanwhile.
-    """
-    met = edit.before
-    if met is None or edit.after is not None:
-        return False
-    if isinstance(met, FilterSpec):
-        return strangers.is_strange(edit.key, met)
-    if not isinstance(met, ClassSpec):
-        return False
-    assert isinstance(edit.key, ClassKey)
-    above = desired.get(ClassKey(edit.key.ifindex, numbers.minor_of(met.parent)))
-    return isinstance(above, ClassSpec) and above.prio is not None
-
-
-_RANKS: Final[Mapping[type[Key], int]] = {
-    TableKey: -1,
-    LinkKey: -1,
-    RootKey: 0,
-    QueueKey: 5,
-    FilterKey: 5,
-    SetKey: 6,
-    RulesKey: 7,
-    ElementKey: 8,
-    RedirectKey: 9,
-}
-"""Table and IFB stand on nothing, the elements on the leaves; what is led to the IFB finds all there."""
-
-
-def _rank(edit: Edit) -> int:
-    if not isinstance(edit.key, ClassKey):
-        return _RANKS[type(edit.key)]
-    if edit.key.minor in numbers.INNER:
-        return 1 if edit.key.minor == numbers.TOTAL else 2
-    spec = edit.before if edit.after is None else edit.after
-    return 3 if isinstance(spec, ClassSpec) and spec.prio is None else 4
-
-
-def _widens(edit: Edit) -> bool:
-    """Whether a change belongs among the creations: all but those that take bandwidth away."""
-    old, new = edit.before, edit.after
-    if isinstance(old, ClassSpec) and isinstance(new, ClassSpec):
-        return new.rate >= old.rate and new.ceil >= old.ceil
-    return True

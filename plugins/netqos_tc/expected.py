@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from netqos.model.desired import DesiredState
 from netqos.model.plan import Operation
-from netqos_tc.changes import Edit
+from netqos_tc.edits import Edit
 from netqos_tc.layout import Facilities, Layout
 from netqos_tc.numbers import is_pod_minor
 from netqos_tc.observed import TcObserved

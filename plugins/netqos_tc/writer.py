@@ -17,8 +17,8 @@ from netqos.backend import NftRunner, StateStore
 from netqos.errors import NetqosError, Rejected, Retryable
 from netqos.model.plan import ApplyResult, Operation
 from netqos_tc import classify, hooks, nfwire, numbers, podrules, queues, root, rulematch, wire
-from netqos_tc.changes import Edit
 from netqos_tc.contents import Contents
+from netqos_tc.edits import Edit
 from netqos_tc.jobs import INCOMPLETE, Job, Outcome, Transport, incomplete_trees, jobs_of, runs, waves
 from netqos_tc.kept import document_name
 from netqos_tc.netclasses import NetClasses

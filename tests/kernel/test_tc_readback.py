@@ -17,8 +17,8 @@ from netqos.testing import states
 from netqos.testing.harness import converge
 from netqos.testing.states import G, M
 from netqos_tc import numbers
-from netqos_tc.changes import Edit
 from netqos_tc.classify import owner_of
+from netqos_tc.edits import Edit
 from netqos_tc.spec import ClassKey, ClassSpec
 from tests.kernel.tchost import UPLINK, UPLINK_INDEX, UplinkHost
 

@@ -13,7 +13,7 @@ from netqos.model.plan import ApplyResult, Operation
 from netqos.testing import states
 from netqos.testing.harness import converge
 from netqos_tc.backend import TcBackend
-from netqos_tc.changes import Edit
+from netqos_tc.edits import Edit
 from netqos_tc.jobs import INCOMPLETE, SKIPPED
 from netqos_tc.spec import ClassKey, Key, RootKey
 from tests.kernel.tchost import UPLINK, UPLINK_INDEX, UplinkHost, only

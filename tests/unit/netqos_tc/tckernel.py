@@ -9,7 +9,7 @@ from ipaddress import ip_address
 from netqos.model.levels import Direction
 from netqos.model.plan import Operation
 from netqos_tc import numbers, podrules
-from netqos_tc.changes import Edit, device_of
+from netqos_tc.edits import Edit, device_of
 from netqos_tc.observed import TcObserved
 from netqos_tc.places import Device, Route, Routes
 from netqos_tc.root import Root

@@ -16,7 +16,7 @@ from netqos.testing import states
 from netqos.testing.states import M
 from netqos.testing.strategies import desired_states, rates
 from netqos_tc import numbers, podrules
-from netqos_tc.changes import Edit
+from netqos_tc.edits import Edit
 from netqos_tc.layout import Facilities, lay_out
 from netqos_tc.observed import TcObserved
 from netqos_tc.options import Options

@@ -18,7 +18,7 @@ from netqos.model.rules import Rule
 from netqos.testing import states
 from netqos.testing.filehosts import MemoryState
 from netqos_tc import answers, changes, classify, describe, numbers, uapi, wire
-from netqos_tc.changes import Edit
+from netqos_tc.edits import Edit
 from netqos_tc.jobs import INCOMPLETE, SKIPPED
 from netqos_tc.layout import Facilities, lay_out
 from netqos_tc.netlink import Refused
