@@ -63,7 +63,7 @@ class BandwidthSection(Section):
 
 def _both(value: Any) -> Any:
     """`auto` alone is for both directions; a quantity alone is refused, since they are seldom the same."""
-    is_auto = isinstance(value, str) and value.split()[:1] == [AUTO]
+    is_auto = isinstance(value, str) and value.lower().split()[:1] == [AUTO]
     return {"tx": value, "rx": value} if is_auto else value
 
 

@@ -90,7 +90,7 @@ async def test_a_limit_is_tried_proven_remembered_and_told() -> None:
     assert desk.limits.value == {UNIT: 784 * M}
     await desk.pass_time(3, SERVED, waits=True)
     assert desk.limits.value == {}
-    await desk.pass_time(4, STARVED, waits=False)
+    await desk.pass_time(3.5, STARVED, waits=False)
     assert desk.limits.value == {UNIT: 784 * M}
     await desk.pass_time(3, SERVED, waits=True)
     assert (desk.limits.value, desk.watch.proven()) == ({UNIT: 784 * M}, {UNIT: 784 * M})
