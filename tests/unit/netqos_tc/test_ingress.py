@@ -12,7 +12,8 @@ from netqos.model.levels import Direction, Level
 from netqos.model.plan import Plan, Verb
 from netqos.testing import states
 from netqos.testing.states import G, M
-from netqos_tc import changes, describe, edits, numbers
+from netqos_tc import changes, describe, numbers
+from netqos_tc.edits import Edit, device_of
 from netqos_tc.layout import Facilities, lay_out
 from netqos_tc.observed import TcObserved
 from netqos_tc.options import Options
@@ -123,9 +124,7 @@ def test_packets_are_led_to_the_ifb_last_and_away_from_it_first() -> None:
     model = kernel()
     there = bring(model, node()).operations
     back = bring(model, NOTHING).operations
-    keys = [
-        [one.payload.key for one in part if isinstance(one.payload, edits.Edit)] for part in (there, back)
-    ]
+    keys = [[one.payload.key for one in part if isinstance(one.payload, Edit)] for part in (there, back)]
     assert keys[0].index(LinkKey(IFB)) < keys[0].index(RootKey(IFB)) < keys[0].index(ClassKey(IFB, 0xE))
     assert keys[0][-1] == RedirectKey(PORT)
     assert keys[1][0] == RedirectKey(PORT)
@@ -139,11 +138,11 @@ def test_only_a_direction_that_asks_for_something_is_shaped() -> None:
     model = kernel()
     egress = replace(node(WEB), directions=replace(node().directions, rx=states.direction(None)))
     bring(model, egress)
-    assert {edits.device_of(key) for key in model.specs} == {2, None}
+    assert {device_of(key) for key in model.specs} == {2, None}
     assert {one.map.direction for one in model.observe().elements} == {Direction.TX}
     ingress = states.switched_off(node(BULK))
     bring(model, ingress)
-    assert {edits.device_of(key) for key in model.specs} == {IFB, PORT, None}
+    assert {device_of(key) for key in model.specs} == {IFB, PORT, None}
     bring(model, states.switched_off(node(states.pod("ns/bulk", Level.L2, addresses=("10.88.0.12",)))))
     assert model.specs == {}
 
@@ -151,7 +150,7 @@ def test_only_a_direction_that_asks_for_something_is_shaped() -> None:
 def test_where_the_kernel_cannot_do_it_egress_goes_on() -> None:
     model = kernel()
     model.apply(plan(node(), model.observe(), Facilities(ingress=False)).operations)
-    assert {edits.device_of(key) for key in model.specs} == {2, None}
+    assert {device_of(key) for key in model.specs} == {2, None}
 
 
 def test_what_leads_to_an_ifb_that_was_removed_is_led_anew_as_part_of_that_incident() -> None:
@@ -159,7 +158,7 @@ def test_what_leads_to_an_ifb_that_was_removed_is_led_anew_as_part_of_that_incid
     desired = node()
     bring(model, desired)
     before = dict(model.specs)
-    model.specs = {key: spec for key, spec in before.items() if edits.device_of(key) != IFB}
+    model.specs = {key: spec for key, spec in before.items() if device_of(key) != IFB}
     model.specs[RedirectKey(PORT)] = RedirectSpec(target=0, owns_hook=True)
     made = bring(model, desired)
     assert model.specs == before
@@ -176,7 +175,7 @@ def test_whom_each_object_concerns() -> None:
     layout = lay_out(desired, observed, Options(), Facilities())
     names = layout.names({2: "up0"})
     made = changes.operations(layout.specs, observed, names, complete=True)
-    found = {one.payload.key: one.concerns for one in made if isinstance(one.payload, edits.Edit)}
+    found = {one.payload.key: one.concerns for one in made if isinstance(one.payload, Edit)}
     model.apply(made)
     web, web_rx = minor_of(model, "10.88.0.10", ElementMap.TX4), minor_of(model, "10.88.0.10")
     assert {
@@ -187,7 +186,7 @@ def test_whom_each_object_concerns() -> None:
     assert found[ElementKey(ElementMap.RX4, "10.88.0.12")] == ("pod ns/bulk",)
     assert found[RedirectKey(PORT)] == ("pod prod/web", "pod ns/bulk")
     assert found[TableKey()] == ()
-    denied = {one.payload.key: one.denies for one in made if isinstance(one.payload, edits.Edit)}
+    denied = {one.payload.key: one.denies for one in made if isinstance(one.payload, Edit)}
     assert denied[ClassKey(2, web)] == denied[QueueKey(2, web)] == "egress"
     assert denied[ElementKey(ElementMap.TX4, "10.88.0.12")] == "egress"
     assert denied[QueueKey(IFB, web_rx)] == denied[RedirectKey(PORT)] == "ingress"
@@ -243,7 +242,7 @@ def test_what_others_have_at_a_hook_stays_and_is_not_cut_off(
 ) -> None:
     observed = replace(kernel().observe(), hooks={PORT: hook})
     made = plan(node(), observed)
-    edits = [one.payload for one in made.operations if isinstance(one.payload, edits.Edit)]
+    edits = [one.payload for one in made.operations if isinstance(one.payload, Edit)]
     wanted = None if owns is None else RedirectSpec(target=IFB, owns_hook=owns)
     assert next((one.after for one in edits if one.key == RedirectKey(PORT)), None) == wanted
     told = {one.subject: one.code for one in made.findings if one.code != "source-not-verified"}
@@ -256,16 +255,14 @@ def test_what_others_have_at_a_hook_stays_and_is_not_cut_off(
 
 def test_the_hook_stays_ours_when_only_our_filter_is_gone() -> None:
     observed = replace(kernel().observe(), hooks={PORT: Hook(has_clsact=True)}, own_hooks=frozenset({PORT}))
-    edits = [one.payload for one in plan(node(), observed).operations if isinstance(one.payload, edits.Edit)]
+    edits = [one.payload for one in plan(node(), observed).operations if isinstance(one.payload, Edit)]
     assert RedirectSpec(target=IFB, owns_hook=True) in [one.after for one in edits]
 
 
 def test_a_device_of_somebody_else_keeps_its_place() -> None:
     observed = replace(kernel().observe(), foreign_ifb="there is a device netqos-ifb (index 9)")
     made = plan(node(), observed)
-    assert {
-        edits.device_of(one.payload.key) for one in made.operations if isinstance(one.payload, edits.Edit)
-    } == {
+    assert {device_of(one.payload.key) for one in made.operations if isinstance(one.payload, Edit)} == {
         2,
         None,
     }

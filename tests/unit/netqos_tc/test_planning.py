@@ -20,8 +20,9 @@ from netqos.model.rules import Rule
 from netqos.testing import states
 from netqos.testing.states import G, M
 from netqos.testing.strategies import NAMES, desired_states
-from netqos_tc import changes, edits, numbers, params
+from netqos_tc import changes, numbers, params
 from netqos_tc.classify import CRITICAL_OWNER, owner_of
+from netqos_tc.edits import Edit, device_of
 from netqos_tc.layout import Facilities, lay_out
 from netqos_tc.observed import TcObserved
 from netqos_tc.options import Options
@@ -181,20 +182,20 @@ def incidents(desired: DesiredState, lost: Callable[[Key], bool]) -> dict[Key, s
     remembered = {one.owner: one.minor for one in model.specs.values() if isinstance(one, ElementSpec)}
     model.specs = {key: spec for key, spec in model.specs.items() if not lost(key)}
     made = plan(desired, model.observe(remembered=remembered)).operations
-    return {one.payload.key: one.incident for one in made if isinstance(one.payload, edits.Edit)}
+    return {one.payload.key: one.incident for one in made if isinstance(one.payload, Edit)}
 
 
 def test_all_that_goes_with_a_root_is_one_incident_of_it() -> None:
     other = states.uplink("up1", index=3, tx_bps=200 * M)
-    found = incidents(states.node((WEB,), uplinks=(UP, other)), lambda key: edits.device_of(key) == 3)
+    found = incidents(states.node((WEB,), uplinks=(UP, other)), lambda key: device_of(key) == 3)
     assert RootKey(3) in found
-    assert {edits.device_of(key) for key in found} == {3}
+    assert {device_of(key) for key in found} == {3}
     assert {type(key) for key in found} == {RootKey, ClassKey, QueueKey, FilterKey}
     assert set(found.values()) == {"root qdisc of up1"}
 
 
 def test_all_that_goes_with_the_table_is_one_incident_of_it() -> None:
-    found = incidents(states.node((WEB,), uplinks=(UP,)), lambda key: edits.device_of(key) is None)
+    found = incidents(states.node((WEB,), uplinks=(UP,)), lambda key: device_of(key) is None)
     assert found == dict.fromkeys(
         [
             TableKey(),
@@ -244,7 +245,7 @@ def test_the_move_of_a_workload_is_one_incident_of_its_new_leaf() -> None:
     found = {
         one.payload.key: one.incident
         for one in made.operations
-        if isinstance(one.payload, edits.Edit) and one.payload.key in moved
+        if isinstance(one.payload, Edit) and one.payload.key in moved
     }
     assert found == moved
 
@@ -312,7 +313,7 @@ def test_a_pod_that_changes_its_level_gets_a_new_leaf_before_the_old_one_goes() 
     made = bring(model, states.node((replace(WEB, level=Level.L2),), uplinks=(UP,)))
     new = leaf_of(model, "prod/web")
     assert new != old
-    order = [(one.verb, one.payload.key) for one in made.operations if isinstance(one.payload, edits.Edit)]
+    order = [(one.verb, one.payload.key) for one in made.operations if isinstance(one.payload, Edit)]
     created = order.index((Verb.CREATE, ClassKey(2, new)))
     moved = [order.index((Verb.CHANGE, key)) for _verb, key in order if isinstance(key, ElementKey)]
     deleted = order.index((Verb.DELETE, ClassKey(2, old)))
@@ -348,7 +349,7 @@ def test_a_new_limit_changes_the_leaf_in_its_place() -> None:
         model, states.node((replace(WEB, limits_bps=replace(WEB.limits_bps, tx=20 * M)),), uplinks=(UP,))
     )
     leaf = ClassKey(2, leaf_of(model, "prod/web"))
-    edits = [one.payload for one in made.operations if isinstance(one.payload, edits.Edit)]
+    edits = [one.payload for one in made.operations if isinstance(one.payload, Edit)]
     assert {edit.key for edit in edits} == {leaf, QueueKey(2, leaf.minor)}
     assert [one.verb for one in made.operations] == [Verb.CHANGE, Verb.CHANGE]
     spec = model.specs[leaf]
@@ -382,7 +383,7 @@ def test_two_uplinks_have_the_same_leaves() -> None:
     assert isinstance(total, ClassSpec)
     assert total.rate == 25_000_000
     bring(model, replace(desired, uplinks=(UP,)))
-    assert not [key for key in model.specs if edits.device_of(key) == 3]
+    assert not [key for key in model.specs if device_of(key) == 3]
 
 
 def test_a_pod_known_twice_counts_for_the_first_and_an_odd_address_stops_nobody() -> None:
@@ -502,7 +503,7 @@ def test_an_uplink_without_a_total_is_not_shaped_beside_one_that_is() -> None:
     model = kernel()
     other = states.uplink("up1", index=3, tx_bps=None)
     bring(model, states.node((WEB,), uplinks=(UP, other)))
-    assert {edits.device_of(key) for key in model.specs} == {2, numbers.IFB_INDEX, PORT, None}
+    assert {device_of(key) for key in model.specs} == {2, numbers.IFB_INDEX, PORT, None}
 
 
 def test_a_limit_for_ingress_alone_keeps_the_pod_in_its_level() -> None:
@@ -560,7 +561,7 @@ def test_which_roots_are_taken_over(root: Root, is_taken: bool) -> None:
     made = bring(model, states.node((WEB,), uplinks=(UP,)))
     assert (RootKey(2) in model.specs) is is_taken
     assert ("foreign-root-qdisc" in {one.code for one in made.findings}) is not is_taken
-    assert any(edits.device_of(key) == 2 for key in model.specs) is is_taken
+    assert any(device_of(key) == 2 for key in model.specs) is is_taken
 
 
 def test_a_fast_link_is_told_that_htb_has_one_lock() -> None:
