@@ -97,7 +97,7 @@ async def test_a_limit_is_tried_proven_remembered_and_told() -> None:
     (view,) = desk.watch.views().values()
     lower, gained, again = Reason.TRY_LOWER, Reason.GAINED, Reason.GAINED_AGAIN
     assert [one.reason for one in view.steps] == [lower, lower, gained, lower, again]
-    assert [one.code for one in desk.watch.findings()] == ["total-lowered"]
+    assert [one.code for one in desk.watch.findings()] == ["total-lowered", "losses-not-counted"]
 
 
 async def test_what_was_remembered_is_in_force_and_goes_with_auto() -> None:
