@@ -27,6 +27,10 @@ SOCKET_S = 0.2
 """What an application with a steady rate makes up for later: as much as a socket buffer holds."""
 
 
+LONGEST_QUEUE_S = 1.0
+"""A queue that hardly moves is not waited for longer than a retransmission timer."""
+
+
 class Kind(enum.Enum):
     """How a source reacts to the network."""
 
@@ -132,28 +136,40 @@ class _Tcp:
         self._highest = self._window
         self._lost_at_s = float("-inf")
         self._ready = 0.0
-        self._flying = 0.0
+        self._flying = self._queued = 0.0
         self._acks: deque[tuple[float, float]] = deque()
+        self._gaps: deque[tuple[float, float]] = deque()
         self._trip_s = demand.rtt_s
 
     def offer(self, now_s: float, step_s: float, *, queued: float, room: float) -> float:
         del room
-        while self._acks and self._acks[0][0] <= now_s:
-            acked = self._acks.popleft()[1]
-            self._flying -= acked
-            self._grow(now_s, acked)
+        self._hear(now_s)
         self._prepare(now_s, step_s)
+        self._queued = queued
         more = max(0.0, min(self._window - queued - self._flying, self._ready))
         self._ready -= more
         return more
 
     def told(self, now_s: float, step_s: float, *, sent: float, lost: float) -> None:
         if sent > 0:
-            self._flying += sent
+            queue_s = min(self._queued / sent * step_s, LONGEST_QUEUE_S)
+            self._trip_s = max(self._demand.rtt_s, step_s / 2) + queue_s
             self._acks.append((now_s + max(self._demand.rtt_s, step_s / 2), sent))
         if lost > 0:
-            self._ready += lost
-            self._shrink(now_s, lost)
+            self._gaps.append((now_s + self._trip_s, lost))
+        self._flying += sent + lost
+
+    def _hear(self, now_s: float) -> None:
+        """Take what has been acknowledged by now, and what is known to be lost and sent again."""
+        while self._acks and self._acks[0][0] <= now_s:
+            amount = self._acks.popleft()[1]
+            self._flying -= amount
+            self._grow(now_s, amount)
+        while self._gaps and self._gaps[0][0] <= now_s:
+            amount = self._gaps.popleft()[1]
+            self._flying -= amount
+            self._ready += amount
+            self._shrink(now_s, amount)
 
     def _prepare(self, now_s: float, step_s: float) -> None:
         """What the application has handed over."""
@@ -177,14 +193,12 @@ class _Tcp:
         self._window = min(self._window, MOST_WINDOW * self._flows)
 
     def _shrink(self, now_s: float, lost: float) -> None:
-        """Once a round trip, which takes as long as the window takes to go."""
+        """Once a round trip, the queue's delay included."""
         if now_s - self._lost_at_s < self._trip_s:
             return
         hit = min(self._flows, max(1.0, lost / SEGMENT))
         self._highest = self._window
-        self._window = max(
-            self._window * (1 - (1 - LOSS_FACTOR) * hit / self._flows), 2 * SEGMENT * self._flows
-        )
+        least = 2 * SEGMENT * self._flows
+        self._window = max(self._window * (1 - (1 - LOSS_FACTOR) * hit / self._flows), least)
         self._slow_start = False
         self._lost_at_s = now_s
-        self._trip_s = max(self._demand.rtt_s, 0.01)

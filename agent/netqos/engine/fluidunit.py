@@ -11,12 +11,15 @@ from dataclasses import dataclass, field
 
 from netqos.engine.fluid import Scheduler
 from netqos.engine.fluidflows import Demand, Source, source
-from netqos.engine.fluidtree import Member, Tree
+from netqos.engine.fluidtree import GSO, Member, Tree
 from netqos.engine.steer import LoopPolicy
 from netqos.model.levels import PerLevel
 from netqos.model.traffic import Decision, Unit, UnitSample
 
 STEP_S = 0.002
+GROWTH = 4.0
+"""A greedy source keeps so many steps' worth waiting: it fills a link within some steps, and leaves little behind."""
+
 WAITS = 100.0
 """Less than this many bytes in all queues is rounding, not a packet."""
 
@@ -47,7 +50,7 @@ class _Queue:
 
     def take(self, now_s: float, step_s: float) -> list[float]:
         """Take what the sources offer, more than fits too: a step sends and takes at once."""
-        room = max(0.0, self.limit - sum(self.waiting)) + 1.5 * self._sent
+        room = max(0.0, min(self.limit, GSO) + GROWTH * self._sent - sum(self.waiting))
         offers = [
             one.offer(now_s, step_s, queued=queued, room=room)
             for one, queued in zip(self.sources, self.waiting, strict=True)
