@@ -38,6 +38,7 @@ from tests.bench.livechanges import live_changes
 from tests.bench.loopcost import loop_cost
 from tests.bench.loss import class_changes, move, take_over
 from tests.bench.many import many
+from tests.bench.nodepods import node_pods
 from tests.bench.onsets import onsets
 from tests.bench.options import Options, say
 from tests.bench.packetcost import packet_cost
@@ -47,6 +48,7 @@ from tests.bench.rest import rest
 from tests.bench.restart import kill9, second_start
 from tests.bench.shaping import local, shaping_cost
 from tests.bench.streams import streams
+from tests.bench.together import together
 from tests.bench.uplinks import uplinks
 from tests.bench.wake import wake_up
 
@@ -56,6 +58,7 @@ BENCHES: Mapping[str, Callable[[Options], list[Figure]]] = {
     "ceiling": ceiling,
     "onset": onset,
     "onsets": onsets,
+    "together": together,
     "predictions": predictions,
     "limit-accuracy": limit_accuracy,
     "wake-up": wake_up,
@@ -85,17 +88,17 @@ BENCHES: Mapping[str, Callable[[Options], list[Figure]]] = {
     "kube-outage": kube_outage,
     "kube-reconnects": kube_reconnects,
     "kube-quiet": kube_quiet,
+    "node-pods": node_pods,
 }
 
-LONG = frozenset({"bottleneck", "kube-outage", "kube-reconnects", "kube-quiet"})
-"""Those of ten minutes to an hour run only where they are named."""
+LONG = frozenset({"bottleneck", "kube-outage", "kube-reconnects", "kube-quiet", "node-pods"})
+"""Those of ten minutes to an hour, and those on a real node, run only where they are named."""
 
 ALL = "all"
 
 COMMANDS: Mapping[str, Callable[[Sequence[str]], int]] = {
     "compare": comparison.main,
     "diff": comparison.diff,
-    "show": comparison.show,
     "show": comparison.show,
 }
 
