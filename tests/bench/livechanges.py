@@ -1,11 +1,15 @@
 """live-changes: totals, guarantees, ceilings and thresholds change in the file while TCP runs in both directions.
 
 All flows are greedy, so what each gets after a change follows from the law. The file is written as an editor does it,
-and time counts from that moment, so watching, composing and planning are part of what a change takes.
+and time counts from that moment, so watching, composing and planning are part of what a change takes. Counted is what
+the classes send, which no busy receiver delays; packets are at most 16 KB, or one of them would be a tenth of a window.
+On a busy machine senders pause, and a class that paused may make up for 5 ms of its ceiling: a tenth of a window too.
 """
 
 from __future__ import annotations
 
+import json
+import socket
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -14,16 +18,20 @@ from dataclasses import dataclass, field
 from netqos.model.levels import Direction, Level
 from netqos.testing.analysis import Series, settled_after_s
 from netqos.testing.daemon import Daemon, Document, workload
-from netqos.testing.meter import Meter
+from netqos.testing.namespaces import Namespace
 from netqos.testing.netns import Rig
-from netqos.testing.traffic import Traffic, arriving
+from netqos.testing.traffic import Traffic
+from netqos_tc import answers, numbers, wire
+from netqos_tc.netlink import Channel
 from tests.bench.figures import Figure, at_least, at_most
 from tests.bench.options import Options, say
 from tests.bench.shapers import M
 
 PODS = {"web": Level.L0, "api": Level.L1, "batch": Level.L2}
 WINDOW_S = 0.05
-_STEP_S, _AFTER_S, _BEFORE_S, _READ_S = 0.01, 0.8, 0.6, 0.01
+_STEP_S, _AFTER_S, _BEFORE_S, _READ_S = 0.01, 0.8, 0.6, 0.005
+_READING_S = 0.001
+_PACKET = 16384
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,15 +92,15 @@ class Setting:
         }
 
 
-START = Setting(tx=Promise(total_bps=120 * M), rx=Promise(total_bps=90 * M))
+START = Setting(tx=Promise(total_bps=360 * M), rx=Promise(total_bps=270 * M))
 ALL, BELOW_L0 = frozenset(Level), frozenset({Level.L1, Level.L2})
 CHANGES: Mapping[str, tuple[frozenset[Level], Setting]] = {
-    "total": (ALL, Setting(tx=Promise(total_bps=80 * M), rx=Promise(total_bps=60 * M))),
+    "total": (ALL, Setting(tx=Promise(total_bps=240 * M), rx=Promise(total_bps=180 * M))),
     "guarantees": (
         ALL,
         Setting(
-            tx=Promise(total_bps=120 * M, guarantees=(20, 45)),
-            rx=Promise(total_bps=90 * M, guarantees=(15, 50)),
+            tx=Promise(total_bps=360 * M, guarantees=(20, 45)),
+            rx=Promise(total_bps=270 * M, guarantees=(15, 50)),
         ),
     ),
     "thresholds": (
@@ -106,8 +114,8 @@ CHANGES: Mapping[str, tuple[frozenset[Level], Setting]] = {
     "ceiling of L1": (
         BELOW_L0,
         Setting(
-            tx=Promise(total_bps=120 * M, ceilings=(35, 100)),
-            rx=Promise(total_bps=90 * M, ceilings=(40, 100)),
+            tx=Promise(total_bps=360 * M, ceilings=(35, 100)),
+            rx=Promise(total_bps=270 * M, ceilings=(40, 100)),
         ),
     ),
 }
@@ -145,34 +153,62 @@ def shaped(rig: Rig) -> Iterator[Daemon]:
 
 
 def measure(rig: Rig, daemon: Daemon, name: str, *, width_s: float = WINDOW_S) -> list[Change]:
-    """Make a change and take it back, with the traffic watched at its receivers in windows of a width."""
+    """Make a change and take it back, with the classes watched in windows of a width."""
     levels, setting = CHANGES[name]
     pods = [pod for pod, level in PODS.items() if level in levels]
-    sources = {
-        f"{direction.value} {PODS[pod].name}": arriving(rig, pod, direction)
-        for direction in Direction
-        for pod in pods
-    }
+    for place in (rig.wire, *map(rig.pod, pods)):
+        _keep_packets_small(place)
     traffic = Traffic(rig)
     with ExitStack() as stack:
         stack.callback(traffic.stop)
-        meter = stack.enter_context(Meter(rig.wire, sources, interval_s=_READ_S))
         for direction in Direction:
             for pod in pods:
                 traffic.tcp(pod, towards_pod=direction is Direction.RX).start()
-        time.sleep(2 * _BEFORE_S)
+        time.sleep(_BEFORE_S)
+        counting = rig.node.fork(_count, rig.uplink, _BEFORE_S + 2 * (_AFTER_S + _BEFORE_S))
+        time.sleep(_BEFORE_S)
         moments = []
         for after in (setting, START):
             moments.append(time.monotonic())
             daemon.configure(after.document(rig))
             time.sleep(_AFTER_S + _BEFORE_S)
-        series = meter.stop()
+        series = counting.result()
     steps = ((name, START, setting), (f"{name}, back", setting, START))
     return [
         _judge(Watched(series, at_s, direction, levels, width_s), label, before, after)
         for at_s, (label, before, after) in zip(moments, steps, strict=True)
         for direction in Direction
     ]
+
+
+def _keep_packets_small(place: Namespace) -> None:
+    devices = json.loads(place.run(["ip", "-json", "link", "show", "up"]).stdout)
+    for name in {one["ifname"] for one in devices} - {"lo"}:
+        place.run(["ip", "link", "set", name, "gso_max_size", str(_PACKET)])
+
+
+def _count(uplink: str, seconds: float) -> Series:
+    """What the levels' classes have sent in both directions; runs in a child inside the node."""
+    channel = Channel.route()
+    devices = {Direction.TX: socket.if_nametoindex(uplink), Direction.RX: numbers.IFB_INDEX}
+    requests = {
+        f"{direction.value} {level.name}": wire.get_class(device, numbers.LEVELS[level])
+        for direction, device in devices.items()
+        for level in Level
+    }
+    at_s: list[float] = []
+    counts: dict[str, list[float]] = {name: [] for name in requests}
+    end_s = time.monotonic() + seconds
+    while time.monotonic() < end_s:
+        began_s = time.monotonic()
+        found = {name: answers.read_counters(channel.get(one)).sent_bytes for name, one in requests.items()}
+        took_s = time.monotonic() - began_s
+        if took_s < _READING_S:  # a longer one is of no single moment
+            at_s.append(began_s + took_s / 2)
+            for name, sent_bytes in found.items():
+                counts[name].append(sent_bytes)
+        time.sleep(_READ_S)
+    return Series(at_s=tuple(at_s), counts={name: tuple(column) for name, column in counts.items()})
 
 
 @dataclass(frozen=True, slots=True)
