@@ -31,6 +31,7 @@ class Term(enum.Enum):
     """Which term of the law set a level's ceiling."""
 
     OWN_CEILING = "own-ceiling"
+    ROOM = "room"
     GUARANTEE = "guarantee"
     FLOOR = "floor"
     LEFT = "left"
@@ -180,8 +181,10 @@ def _levels(ground: Ground, policy: LoopPolicy) -> PerLevel[LevelWhy]:
     def level_why(level: Level) -> LevelWhy:
         left_bps = policy.total_bps - sum(kept[level])
         is_moved = made.contention and (level is Level.L0 or not policy.lends)
+        term = _term(level, left_bps, bands[level]) if is_moved else Term.OWN_CEILING
+        is_cut = bands[level].ceiling_bps < ground.policy.bands[level].ceiling_bps
         return LevelWhy(
-            term=_term(level, left_bps, bands[level]) if is_moved else Term.OWN_CEILING,
+            term=Term.ROOM if term is Term.OWN_CEILING and is_cut else term,
             ceiling_bps=made.ceilings_bps[level],
             wanted_bps=wanted[level],
             kept_bps=kept[level],

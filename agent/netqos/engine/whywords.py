@@ -8,12 +8,13 @@ from typing import assert_never
 from netqos.engine.why import Cause, ContentionWhy, LevelWhy, RoomWhy, Share, Term, Why
 from netqos.model.levels import Level
 
+FREE = (Term.OWN_CEILING, Term.ROOM)
 _SCALES = ((10**12, "T"), (10**9, "G"), (10**6, "M"), (10**3, "k"))
 
 
 def whole(why: Why) -> str:
     """All that counts at this moment: contention, the room, and every level that the law holds below its ceiling."""
-    held = [level for level in Level if why.levels[level].term is not Term.OWN_CEILING]
+    held = [level for level in Level if why.levels[level].term not in FREE]
     told = [level for level in Level if level in held or (level is Level.L0 and is_contention(why))]
     rooms = [of_room(why.room)] if why.room is not None and why.room.bps < why.room.total_bps else []
     return "; ".join(
@@ -54,7 +55,7 @@ def of_onset(why: ContentionWhy) -> str:
         return ""
     used = f"{amount(why.onset.used_bps)} of {amount(why.onset.total_bps)}"
     waited = " while packets waited" if why.onset.waited else ""
-    return f"it began {_seconds(why.since_s or 0.0)} ago with {used}{waited}"
+    return f"it began with {used}{waited}"
 
 
 def of_room(why: RoomWhy) -> str:
@@ -79,6 +80,8 @@ def of_level(level: Level, why: LevelWhy) -> str:
     match why.term:
         case Term.OWN_CEILING:
             return f"{may}, its own ceiling"
+        case Term.ROOM:
+            return f"{may}, all of the room"
         case Term.GUARANTEE:
             return f"{may}, its guarantee: {_kept(level, why)}"
         case Term.FLOOR:

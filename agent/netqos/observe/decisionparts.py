@@ -37,7 +37,7 @@ def reason_code(found: Why) -> str:
     if found.contention.cause is Cause.BELOW:
         return "no-contention"
     match found.levels.l0.term:
-        case Term.OWN_CEILING:
+        case Term.OWN_CEILING | Term.ROOM:
             return "own-ceiling"
         case Term.GUARANTEE | Term.FLOOR:
             return "own-guarantee"

@@ -13,8 +13,8 @@ from netqos.engine.why import Ground, Reasoned, why
 from netqos.model.traffic import Decision, Unit
 
 REMEMBERED_TICKS = 4096
-REMEMBERED_DECISIONS = 3000
-"""Of each unit: a minute of a change with every tick, and most of an hour of a quiet one."""
+REMEMBERED_DECISIONS = 2000
+"""Of each unit: forty seconds of a change with every tick, half an hour of a quiet one; 1.4 KiB each."""
 
 REMEMBERED_UNITS = 16
 """More are of devices that come and go; the one that was heard of least recently is forgotten."""

@@ -69,6 +69,7 @@ def by_terms(found: Why, policy: LoopPolicy) -> list[int]:
         given.append(
             {
                 Term.OWN_CEILING: band.ceiling_bps,
+                Term.ROOM: band.ceiling_bps,
                 Term.GUARANTEE: band.guarantee_bps,
                 Term.FLOOR: l0_floor_bps(band),
                 Term.LEFT: policy.total_bps - sum(one.kept_bps),
@@ -161,7 +162,7 @@ def test_contention_from_its_begin_to_its_end() -> None:
         "contention for 0.05s: 952M of 1G used, 95.2%, from 95% on",
         "contention for 0.1s: 912M of 1G used, 91.2%, it ends under 85%",
         "contention for 0.35s: 212M of 1G used, 21.2%, under 85% for 0.2s of 1s",
-        "it began 0.35s ago with 912M of 1G while packets waited",
+        "it began with 912M of 1G while packets waited",
     ]
     assert of_onset(why(Unit(LENDING).tick((1, 0, 0))).contention) == ""
 
@@ -181,6 +182,7 @@ def test_the_room_beside_the_node_is_said() -> None:
     found = unit.settle((200, 20, 2), beside=250.0)
     assert found.room is not None
     assert of_room(found.room) == "room 750M of 1G: the node itself receives 250M"
+    assert of_level(Level.L1, found.levels.l1) == "L1 may use 750M, all of the room"
     assert of_contention(found.contention).startswith("no contention: 222M of 750M used")
     most = Unit(LENDING).settle((200, 20, 2), beside=700.0)
     assert most.room is not None

@@ -256,7 +256,7 @@ async def test_explain_tells_the_whole_chain() -> None:
             "backlogged": False,
             "reason": "needs-of-others",
             "reason_text": "contention for 2.5s: 440M of 450M used, 97.8%, from 95% on; "
-            "L2 may use 450M, its own ceiling",
+            "L2 may use 450M, all of the room",
         },
     ]
     assert explained["override"] is None
@@ -408,13 +408,13 @@ async def test_a_decision_tells_its_reasons_in_figures_and_words() -> None:
 async def test_status_says_why_of_each_direction_and_level() -> None:
     directions = (await get("/v1/status"))["directions"]
     assert directions["rx"]["why"] == (
-        "contention for 2.5s: 440M of 450M used, 97.8%, from 95% on; it began 2.5s ago with 432M of 450M; "
+        "contention for 2.5s: 440M of 450M used, 97.8%, from 95% on; it began with 432M of 450M; "
         "room 450M of 600M: the node itself receives 150M"
     )
     assert [one["why"] for one in directions["rx"]["levels"].values()] == [
         "L0 may use 210M: L1 keeps its guarantee of 180M and L2 is left 60M",
-        "L1 may use 450M, its own ceiling",
-        "L2 may use 450M, its own ceiling",
+        "L1 may use 450M, all of the room",
+        "L2 may use 450M, all of the room",
     ]
 
 

@@ -95,6 +95,17 @@ def show_direction(screen: Screen, way: str, direction: Json) -> None:
     by = ", ".join(direction["enforced_by"])
     rows = [_level(name, one, by) for name, one in direction["levels"].items()]
     screen.table(LEVELS, rows, indent=2)
+    if direction["contention"]:
+        room_bps = direction["room_bps"] or 0
+        held = [one for one in direction["levels"].values() if _is_held(one, room_bps)]
+        told = [direction["why"], *(one["why"] for one in held)]
+        screen.prose("  ", Span("; ".join(told), "dim"), hang=2)
+
+
+def _is_held(level: Json, room_bps: int) -> bool:
+    """Whether contention holds the level below its own ceiling and the room."""
+    ceiling_bps = level["current_ceiling_bps"]
+    return ceiling_bps is not None and ceiling_bps < min(level["ceiling_bps"], room_bps)
 
 
 def show_path(screen: Screen, path: Json) -> None:

@@ -48,9 +48,9 @@ class RoomWire:
 class CeilingWire:
     """Which term of the allocation law set a level's ceiling.
 
-    `term`: `own-ceiling`, `left` (what the others leave of the total), `guarantee` or `floor` (they leave less than
-    its guarantee, or than L0's least). `kept_bps` is what is kept free for each of the others. `wanted_bps` is what the
-    law gives; where the ceiling is another, less is not taken away at once.
+    `term`: `own-ceiling`, `room` (which is less than that), `left` (what the others leave of the total), `guarantee` or
+    `floor` (they leave less than its guarantee, or than L0's least). `kept_bps` is what is kept free for each of the
+    others. `wanted_bps` is what the law gives; where the ceiling is another, less is not taken away at once.
     """
 
     term: str
