@@ -13,10 +13,11 @@ from typing import Final
 from netqos.model.desired import DesiredPod, DesiredState
 from netqos.model.health import Finding, error, info, warning
 from netqos.model.levels import Direction
+from netqos.model.links import TUNNELS
 from netqos_tc import numbers
 from netqos_tc.moves import Steered
 from netqos_tc.observed import TcObserved
-from netqos_tc.places import TUNNELS, Hook, exits
+from netqos_tc.places import Hook, exits
 from netqos_tc.ruletree import Ruled, chains_of
 from netqos_tc.spec import (
     ElementKey,

@@ -17,23 +17,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final
 
-TUNNELS: Final = frozenset(
-    {
-        "vxlan",
-        "geneve",
-        "gre",
-        "gretap",
-        "erspan",
-        "ip6gre",
-        "ip6gretap",
-        "ip6erspan",
-        "ipip",
-        "sit",
-        "ip6tnl",
-    }
-    | {"vti", "vti6", "xfrm", "wireguard", "bareudp", "gtp"}
-)
-"""Kinds of devices behind which no workload of this node can be."""
+from netqos.model.links import TUNNELS
 
 NO_PORTS: Final = TUNNELS | {"", "vlan", "bond", "team"}
 """Kinds of ports by which a bridge leads out of the node; hardware has none."""

@@ -23,15 +23,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from netqos.host.rtwire import Link
+from netqos.model import links
 
 BUNDLES = frozenset({"bond", "team"})
 PARTS_OF_A_NIC = frozenset({"vlan", "macvlan", "ipvlan", "macvtap", "ipvtap", "macsec"})
-TUNNELS = frozenset(
-    {
-        *("wireguard", "tun", "ipip", "sit", "gre", "gretap", "ip6gre", "ip6gretap", "ip6tnl", "vti", "vti6"),
-        *("xfrm", "vxlan", "geneve"),
-    }
-)
+TUNNELS = links.TUNNELS | {"tun"}
 STANDS_ON_ANOTHER = PARTS_OF_A_NIC | TUNNELS
 """Kinds whose `lower` carries them; of others (veth) it is a neighbour."""
 
