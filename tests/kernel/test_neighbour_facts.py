@@ -11,11 +11,12 @@ import pytest
 
 from netqos.host import bpf, bypass, limiters
 from netqos.host.limiters import THROTTLE_MAP
-from netqos.host.neighbours import Neighbourhood, Neighbours
+from netqos.host.neighbours import RECHECK_S, Neighbourhood, Neighbours
 from netqos.model.inputs import NOT_HELD
 from netqos.model.levels import Level, PerDirection
 from netqos.testing.bpf import ForeignProgram
 from netqos.testing.netns import Rig
+from netqos.testing.networks import NETWORKS
 from netqos_tc import numbers
 from tests.kernel import foreign
 from tests.kernel.tcnode import ShapedNode, send, shaped_node
@@ -71,6 +72,23 @@ def test_the_limiters_of_the_bandwidth_plugin_on_routed_pods(node: ShapedNode) -
     assert held.of((web.address6,)) == held.of((web.address,)) == both
     assert held.of((batch.address,)) == NOT_HELD
     assert codes(node) == [], "an IFB gives packets back: no way past us"
+
+
+@pytest.mark.kernel("tbf", "ifb", "bridge")
+def test_a_pod_on_a_bridge_that_has_said_nothing_is_asked_for() -> None:
+    with Rig(pods=("web", "batch"), network=NETWORKS["bridge"]) as rig, rig.node.entered():
+        foreign.limit_as_cni(rig, "web", tx="7mbit", rx="9mbit")
+        web, batch = rig.pod("web"), rig.pod("batch")
+        with closing(Neighbours()) as looking:
+            first = limiters.held_limits(looking.read(now_s=1.0), [])
+            assert first.of((web.address,)) == NOT_HELD
+            wanted = (web.address, web.address6, batch.address, "192.0.2.1", "no address")
+            looking.read(now_s=2.0 + RECHECK_S, wanted=lambda: wanted)
+            time.sleep(0.2)
+            held = limiters.held_limits(looking.read(now_s=4.0 + RECHECK_S, wanted=lambda: wanted), [])
+    both = PerDirection(tx=f"tbf 7M on bwp0123456789a, fed by {web.link}", rx=f"tbf 9M on {web.link}")
+    assert held.of((web.address,)) == held.of((web.address6,)) == both
+    assert held.of((batch.address,)) == NOT_HELD
 
 
 def test_the_limiters_that_the_bandwidth_plugin_makes_of_htb(node: ShapedNode) -> None:

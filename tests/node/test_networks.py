@@ -35,10 +35,10 @@ def test_what_the_bandwidth_plugin_limits_is_shaped_once(scene: Scene) -> None:
         (pod,) = agent.client.get("/v1/pods")["pods"]
         return pod["limits"]["egress"]["bps"] is None and pod["limits"]["ingress"]["bps"] is None
 
+    wait_until(is_left_to_the_cni, "the limiter of a pod that has said nothing yet is seen", 15)
     with Load(scene.pods) as load:
         load.start(["web"], [RX])
         load.expect({("web", RX): 7 * M})
-        wait_until(is_left_to_the_cni, "the limiter is seen", 15)
         load.stop("web")
         load.start(["web"], [TX])
         load.expect({("web", TX): 9 * M})

@@ -2,7 +2,8 @@
 
 It is looked for every `RECHECK_S`; nothing of it is ever touched. What cannot be read counts as not there. The cost is
 two dumps (links, qdiscs) and one of nftables; hooks are listed only where there are some, and addresses are only
-looked up where a CNI's limiter was found.
+looked up where a CNI's limiter was found. There the kernel is made to ask for those that it has not met yet: on a
+bridge a pod that has said nothing is behind no port.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import socket
 import struct
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from netqos.host import bpf, tcwire
@@ -19,6 +20,11 @@ from netqos.host.rtnetlink import Requests
 from netqos.host.tcwire import Filter, Flowtable, Qdisc
 
 RECHECK_S = 10.0
+
+ANSWER_S = 1.0
+"""How soon it is looked again after addresses were asked for."""
+
+_MOST_ASKED = 256
 
 POD_KINDS = frozenset({"veth", "netkit"})
 """The kinds of links behind which pods are."""
@@ -87,13 +93,19 @@ class Neighbours:
             self._nft = Requests(_NETFILTER)
         self._read_s = float("-inf")
         self._seen = Neighbourhood()
+        self._asked: frozenset[str] = frozenset()
 
-    def read(self, *, now_s: float) -> Neighbourhood:
-        """What is there, not older than `RECHECK_S`; `now_s` is monotonic. Where it cannot be read, what was there."""
+    def read(self, *, now_s: float, wanted: Callable[[], Iterable[str]] = tuple) -> Neighbourhood:
+        """What is there, not older than `RECHECK_S`; `now_s` is monotonic. Where it cannot be read, what was there.
+
+        `wanted` gives the addresses whose device matters where there are limiters.
+        """
         if now_s - self._read_s >= RECHECK_S:
             self._read_s = now_s
             with contextlib.suppress(OSError, ValueError, struct.error):  # ours to decode, on any kernel
                 self._seen = self._look()
+            if _are_limited(self._seen.devices.values()) and self._ask_for(frozenset(wanted())):
+                self._read_s += ANSWER_S - RECHECK_S
         return self._seen
 
     def close(self) -> None:
@@ -101,6 +113,16 @@ class Neighbours:
         self._requests.close()
         if self._nft is not None:
             self._nft.close()
+
+    def _ask_for(self, wanted: frozenset[str]) -> bool:
+        """Have those resolved whose device is not known; whether one of them was not asked for at the last look."""
+        unknown = frozenset(sorted(wanted.difference(*self._seen.behind.values()))[:_MOST_ASKED])
+        for address in unknown:
+            # Without a route, or the right to ask, it stays unknown.
+            with contextlib.suppress(OSError, ValueError, struct.error):
+                self._requests.resolve(address)
+        earlier, self._asked = self._asked, unknown
+        return not unknown <= earlier
 
     def _look(self) -> Neighbourhood:
         qdiscs: dict[int, list[Qdisc]] = {}
@@ -163,7 +185,7 @@ class Neighbours:
 
     def _behind(self, devices: Iterable[Device]) -> dict[int, frozenset[str]]:
         """The addresses behind each pod's device, by routes or, on a bridge, by neighbours; empty without limiters."""
-        if all(one.limiter is None for one in devices):
+        if not _are_limited(devices):
             return {}
         found: dict[int, set[str]] = {}
         for address, device in self._requests.host_routes().items():
@@ -179,6 +201,10 @@ class Neighbours:
             found = tcwire.decode_neighbour(payload)
             if found is not None:
                 yield found
+
+
+def _are_limited(devices: Iterable[Device]) -> bool:
+    return any(one.limiter is not None for one in devices)
 
 
 def _by_tcx(device: int) -> Iterator[Hooked]:

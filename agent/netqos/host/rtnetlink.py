@@ -96,6 +96,14 @@ class Requests:
                 found.update(rtwire.decode_host_route(payload))
         return found
 
+    def resolve(self, address: str) -> None:
+        """Have the kernel ask on the link who has an address, unless a gateway comes before it; waits for no answer."""
+        (payload,) = self._ask(rtwire.RTM_GETROUTE, 0, rtwire.route_to_request(address))
+        device = rtwire.decode_link_of_route(payload)
+        if device:
+            flags = rtwire.NLM_F_CREATE | rtwire.NLM_F_ACK
+            tuple(self._ask(rtwire.RTM_NEWNEIGH, flags, rtwire.resolve_request(address, device)))
+
     def dump(self, kind: int, payload: bytes) -> list[memoryview]:
         """The payloads of the answers to a dump request of any kind; OSError where it is refused."""
         return self._dump(kind, payload)

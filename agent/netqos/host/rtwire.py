@@ -6,6 +6,7 @@ decoded: a dump of thousands of routes is passed over at the prefix length of ea
 
 from __future__ import annotations
 
+import ipaddress
 import socket
 import struct
 from collections.abc import Iterator
@@ -15,8 +16,10 @@ NLMSG_ERROR, NLMSG_DONE, NLMSG_OVERRUN = 2, 3, 4
 RTM_NEWLINK, RTM_DELLINK, RTM_GETLINK = 16, 17, 18
 RTM_NEWADDR, RTM_DELADDR, RTM_GETADDR = 20, 21, 22
 RTM_NEWROUTE, RTM_DELROUTE, RTM_GETROUTE = 24, 25, 26
+RTM_NEWNEIGH = 28
 RTM_NEWNEXTHOP, RTM_DELNEXTHOP, RTM_GETNEXTHOP = 104, 105, 106
 NLM_F_REQUEST, NLM_F_DUMP, NLM_F_DUMP_INTR = 0x1, 0x300, 0x10
+NLM_F_ACK, NLM_F_CREATE = 0x4, 0x400
 
 IFF_UP, IFF_LOOPBACK, IFF_LOWER_UP = 0x1, 0x8, 0x10000
 TABLE_MAIN = 254
@@ -33,6 +36,8 @@ _ROUTE = struct.Struct("=BBBBBBBBI")
 _HOP = struct.Struct("=HBBi")
 _ADDRESS = struct.Struct("=BBBBI")
 _U32 = struct.Struct("=I")
+_NEIGHBOUR = struct.Struct("=BxxxiHBB")
+_NTF_USE = 1
 _NEXTHOP = struct.Struct("=BBBBI")
 _GROUP_ENTRY = struct.Struct("=IBBH")
 
@@ -95,6 +100,18 @@ def link_request(*, index: int = 0, name: str = "", master: int = 0) -> bytes:
 def route_request(family: int) -> bytes:
     """The payload that asks for the main table of one family."""
     return _ROUTE.pack(family, 0, 0, 0, TABLE_MAIN, 0, 0, 0, 0)
+
+
+def route_to_request(address: str) -> bytes:
+    """The payload that asks by which route packets to one address leave."""
+    family, raw = packed(address)
+    return _ROUTE.pack(family, 8 * len(raw), 0, 0, 0, 0, 0, 0, 0) + _attribute(1, raw)  # RTA_DST
+
+
+def resolve_request(address: str, device: int) -> bytes:
+    """The payload that has the kernel find out who has an address on a device's link, as a packet to it would."""
+    family, raw = packed(address)
+    return _NEIGHBOUR.pack(family, device, 0, _NTF_USE, 0) + _attribute(1, raw)  # NDA_DST
 
 
 def address_request() -> bytes:
@@ -181,6 +198,18 @@ def decode_host_route(payload: memoryview) -> dict[str, int]:
     if 1 not in found or 4 not in found:  # RTA_DST, RTA_OIF
         return {}
     return {socket.inet_ntop(family, found[1]): number(found[4])}
+
+
+def decode_link_of_route(payload: memoryview) -> int:
+    """The device on whose link a route's target is, 0 where a gateway comes before it."""
+    found = decode_attributes(payload[_ROUTE.size :])
+    return 0 if 5 in found or 4 not in found else number(found[4])  # RTA_GATEWAY, RTA_OIF
+
+
+def packed(address: str) -> tuple[socket.AddressFamily, bytes]:
+    """An address as messages have it, with its family; ValueError for what is none."""
+    one = ipaddress.ip_address(address)
+    return (socket.AF_INET if one.version == 4 else socket.AF_INET6), one.packed
 
 
 def is_link_local(payload: memoryview) -> bool:

@@ -6,6 +6,7 @@ It writes its cells and nothing else; whatever happens outside, a changed cell s
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 from contextlib import closing, suppress
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from netqos.host.links import Links
 from netqos.host.neighbours import Neighbours
 from netqos.host.node import node_facts, workload_facts
 from netqos.runtime.reconciler import World
+from netqos.settings.annotations import FOR_CNI
 from netqos.settings.values import Settings
 
 LOOK_S = 0.5
@@ -48,7 +50,7 @@ class HostFacts:
         """Read everything once and put it into the cells."""
         settings = world.settings.value
         links = self._links.read(settings.uplinks, now_s=self._clock.monotonic())
-        seen = self._neighbours.read(now_s=self._clock.monotonic())
+        seen = self._neighbours.read(now_s=self._clock.monotonic(), wanted=lambda: _limited(world))
         world.node.set(node_facts(self._name, links, self._cgroups, seen))
         self.own_addresses = self._links.local_addresses()
         world.workloads.set(
@@ -76,3 +78,10 @@ class HostFacts:
                     look_again.clear()
             finally:
                 loop.remove_reader(self._links.fileno())
+
+
+def _limited(world: World) -> Iterator[str]:
+    """The addresses of pods that a CNI's limiter may be meant for."""
+    for pod in world.pods.value:
+        if not FOR_CNI.isdisjoint(pod.annotations):
+            yield from pod.addresses

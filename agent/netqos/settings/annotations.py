@@ -34,6 +34,8 @@ NET_QOS_CLASS = "koordinator.sh/net-qos-class"
 QOS_CLASS = "koordinator.sh/qosClass"
 QOS_CONFIG = "koordinator.sh/qos-config"
 BANDWIDTHS = "{domain}/{word}-bandwidth"
+FOR_CNI = frozenset(BANDWIDTHS.format(domain="kubernetes.io", word=one.pod_word) for one in Direction)
+"""What a CNI's limiter may hold already (contract 1.2 line 5)."""
 
 NO_RULES = ParsedRules(rules=PerDirection(tx=(), rx=()), limits=PerDirection(tx=None, rx=None))
 
