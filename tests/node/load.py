@@ -69,22 +69,26 @@ class Load:
                 self._flows.pop((name, direction)).stop()
 
     def series(self, seconds: float, *, settle_s: float = SETTLE_S) -> Series:
-        """What arrives of each flow from now on (`settle_s` later), by `pod direction`, in Ethernet bytes."""
+        """What arrives of each flow from now on (`settle_s` later)."""
         time.sleep(settle_s)
-        sources = {_name(key): self._source(key) for key in self._flows}
-        sources |= {_name(key): Source(port=port) for key, port in self._heard.items()}
-        with Meter(self._pods.wire, sources) as meter:
+        with self.metered() as meter:
             time.sleep(seconds)
             for flow in self._flows.values():
                 flow.check()
             return meter.stop()
+
+    def metered(self) -> Meter:
+        """What counts all flows, by `pod direction`, in Ethernet bytes."""
+        sources = {flow_name(key): self._source(key) for key in self._flows}
+        sources |= {flow_name(key): Source(port=port) for key, port in self._heard.items()}
+        return Meter(self._pods.wire, sources)
 
     def rates(self, seconds: float = 2.0, *, settle_s: float = SETTLE_S) -> Mapping[Key, float]:
         """The mean rate of each flow, in bits per second."""
         series = self.series(seconds, settle_s=settle_s)
         began_s, ended_s = series.at_s[0], series.at_s[-1]
         keys = (*self._flows, *self._heard)
-        return {key: series.rate_bps(_name(key), began_s, ended_s) for key in keys}
+        return {key: series.rate_bps(flow_name(key), began_s, ended_s) for key in keys}
 
     def expect(self, wanted: Mapping[Key, float], *, seconds: float = 1.5, tries: int = 6) -> None:
         """That the flows come to what is wanted, in bits per second; AssertionError with all that was met otherwise.
@@ -120,5 +124,6 @@ def is_close(rates: Mapping[Key, float], wanted: Mapping[Key, float], direction:
     )
 
 
-def _name(key: Key) -> str:
+def flow_name(key: Key) -> str:
+    """As a flow is called in a series."""
     return f"{key[0]} {key[1].value}"
