@@ -91,6 +91,7 @@ class Auditor:
         table = (
             self._reader.chains(),
             self._reader.is_dormant(),
+            self._reader.sets(),
             *(message.body[_GENERATION_AT:] for message in self._reader.table_messages()),
         )
         return self._all(devices, generation, table)

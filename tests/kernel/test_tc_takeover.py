@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 from unittest import mock
 
@@ -13,9 +14,12 @@ import pytest
 from netqos.backend import Backend
 from netqos.host.nftables import Nftables
 from netqos.model.desired import NOTHING, DesiredState
+from netqos.model.levels import PerDirection
+from netqos.model.rules import PortMatch, PortRange, Rule
 from netqos.testing import states
 from netqos.testing.filehosts import MemoryState
 from netqos.testing.harness import converge
+from netqos.testing.states import M
 from netqos_tc.netlink import Channel
 from tests.kernel.tchost import UPLINK, UPLINK_INDEX, UplinkHost, make_backend
 
@@ -168,3 +172,36 @@ async def test_killed_at_any_write_the_next_one_takes_over_and_a_third_killed_gi
     assert after >= 6
     await bring(host, NOTHING)
     assert seen(host) == before
+
+
+@pytest.mark.parametrize("host", ["default"], indirect=True)
+async def test_killed_at_any_write_of_rules_the_next_one_has_them_and_their_end_leaves_nothing(
+    host: UplinkHost,
+) -> None:
+    """With lists that are sets: neither a set without its rules nor a rule without its class stays."""
+    lists = PortMatch(ranges=tuple(PortRange(low=one, high=one) for one in range(80, 90, 2)))
+    some = PerDirection(
+        tx=(Rule(matches=(lists,), maximum_bps=8 * M), Rule(matches=(), dscp=10)),
+        rx=(Rule(matches=(lists,), maximum_bps=9 * M),),
+    )
+    plain = DESIRED
+    ruled = replace(plain, pods=tuple(replace(one, rules=some) for one in plain.pods))
+    await bring(host, plain)
+    before, after = seen(host), 0
+    while await kill_within(host, ruled, after):
+        await bring(host, ruled)
+        assert "set s" in seen(host)[1]
+        await kill_within(host, plain, after)
+        await bring(host, plain)
+        assert told(seen(host)) == told(before), f"killed after {after} writes"
+        after += 1
+    assert after >= 4
+    await bring(host, NOTHING)
+
+
+def told(one: tuple[list[str], str]) -> tuple[list[str], list[str]]:
+    """Without numbers of leaves, which a workload changes with its first rule that has a class."""
+    qdiscs, ruleset = one
+    return sorted(re.sub(r"\b[0-9a-f]+:[0-9a-f]*", "", line) for line in qdiscs), sorted(
+        re.sub(r"4e5[12]:[0-9a-f]+", "", line) for line in ruleset.splitlines()
+    )
