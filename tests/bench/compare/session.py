@@ -6,6 +6,7 @@ import contextlib
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 from netqos.model.levels import PerDirection
 from netqos.testing.analysis import Series
@@ -13,6 +14,7 @@ from netqos.testing.events import Watch
 from netqos.testing.meter import Meter
 from netqos.testing.netns import Rig
 from netqos.testing.probes import Delays, start_echo
+from netqos.testing.processes import CommandFailed
 from netqos.testing.traffic import Traffic
 from tests.bench.compare.script import METER_S, Mark, Script, Times, short_flows, sources
 from tests.bench.compare.surface import ASKER, Enforcer, Policy, Reading
@@ -88,6 +90,7 @@ def _cost(enforcer: Enforcer, rig: Rig) -> Iterator[list[Cost]]:
         start_s, start_cpu_s = time.monotonic(), _cpu_s(enforcer)
         yield found
         elapsed_s, end_cpu_s = time.monotonic() - start_s, _cpu_s(enforcer)
+        _check_alive(enforcer)
         after, pid = enforcer.reading(), enforcer.pid
         memory = None if pid is None else resident_mib(pid)
     found.append(
@@ -98,6 +101,20 @@ def _cost(enforcer: Enforcer, rig: Rig) -> Iterator[list[Cost]]:
             writes_a_second=_writes(before, after, watch) / elapsed_s,
         )
     )
+
+
+def _check_alive(enforcer: Enforcer) -> None:
+    """What an agent left in the kernel when it ended is no figure of it."""
+    if enforcer.pid is None:
+        return
+    try:
+        state = Path(f"/proc/{enforcer.pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[0]
+    except OSError:
+        state = "X"
+    if state in {"X", "Z"}:
+        raise CommandFailed(
+            "ended while it was measured", subject=f"{enforcer.name} (process {enforcer.pid})"
+        )
 
 
 def _writes(before: Reading, after: Reading, watch: Watch | None) -> int:
