@@ -87,7 +87,7 @@ def pytest_make_collect_report(
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Add this run's counts (passed, failed, skipped) to the file that `dev test` reads."""
     tally = os.environ.get("NETQOS_TALLY")
-    if tally is None or hasattr(terminalreporter.config, "workerinput"):
+    if not tally or hasattr(terminalreporter.config, "workerinput"):
         return  # a worker of pytest-xdist, whose counts are the controller's too
     count = {name: len(reports) for name, reports in terminalreporter.stats.items()}
     failed = count.get("failed", 0) + count.get("error", 0)

@@ -14,7 +14,7 @@ from tests.node.churn import CLASSES, Known, Listener, churn
 from tests.node.contention import RECEIVERS, SENDERS, Contention
 from tests.node.fixtures import warm_up
 from tests.node.load import RX, TX, flow_name
-from tests.node.policies import PROPOSAL, PROPOSED, M
+from tests.node.policies import M
 from tests.node.programs import find_node_programs
 from tests.node.realnode import RealNode
 from tests.node.scene import Scene
@@ -23,7 +23,22 @@ PODS = 40
 CHURN_S = 120.0
 _GROUP = 4
 _MEASURE_S = 5.0
-_TOTAL_BPS = {TX: 60 * M, RX: 45 * M}
+_TOTAL_BPS = {TX: 200 * M, RX: 150 * M}
+_LINE_BPS = 165 * M
+_POLICY = {
+    "networkQOSStrategy": {
+        "enable": True,
+        "nodeBandwidthLimit": {
+            "hw": {"tx": "200M", "rx": "150M"},
+            "l1": {"txMin": "60M", "rxMin": "37M"},
+            "l2": {"txMin": "40M", "rxMin": "53M"},
+        },
+    }
+}
+_GUARANTEES_BPS: Mapping[Direction, Mapping[Level, int]] = {
+    TX: {Level.L0: 100 * M, Level.L1: 60 * M, Level.L2: 40 * M},
+    RX: {Level.L0: 60 * M, Level.L1: 37 * M, Level.L2: 53 * M},
+}
 
 
 def node_pods(options: Options) -> list[Figure]:
@@ -32,7 +47,7 @@ def node_pods(options: Options) -> list[Figure]:
         node = stack.enter_context(RealNode(find_node_programs()))
         warm_up(node)
         scene = stack.enter_context(Scene(node, "node-pods"))
-        contention = Contention(scene, PROPOSAL)
+        contention = Contention(scene, _POLICY, line_bps=_LINE_BPS)
         return [
             *_promises(contention, options.runs),
             *_arrivals(scene),
@@ -60,7 +75,9 @@ def _promises(contention: Contention, runs: int) -> Iterator[Figure]:
 def _kept(series: Series, members: Mapping[str, Level], direction: Direction) -> Mapping[Level, float]:
     """The worst second of each level in percent of its guarantee."""
     return {
-        level: 100 * summarize(series, flow_name((name, direction))).worst_bps / PROPOSED[level, direction]
+        level: 100
+        * summarize(series, flow_name((name, direction))).worst_bps
+        / _GUARANTEES_BPS[direction][level]
         for name, level in members.items()
     }
 

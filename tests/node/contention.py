@@ -29,11 +29,11 @@ _TOLD: Mapping[Level, Mapping[str, Any]] = {
 class Contention:
     """Six pods, told their levels in three ways, on a node with a policy."""
 
-    def __init__(self, scene: Scene, policy: dict[str, Any]) -> None:
-        """Ready to send when this returns."""
+    def __init__(self, scene: Scene, policy: dict[str, Any], *, line_bps: int = LINE_BPS) -> None:
+        """Ready to send when this returns. What arrives comes at `line_bps`, which is more than the policy's total."""
         self.scene = scene
         scene.kube.create_slo(policy)
-        scene.limit_line(LINE_BPS)
+        scene.limit_line(line_bps)
         self.agent = scene.start_agent()
         wanted = {**SENDERS, **RECEIVERS}
         for name, level in wanted.items():
