@@ -120,7 +120,7 @@ COMMANDS = (
             ),
             Argument(name="--direction", choices=("egress", "ingress"), help="only this direction"),
             Argument(name="--unit", metavar="DEVICE", help="only this device, such as eth0 or netqos-ifb"),
-            Argument(name="--all", default=False, help="also what changed no ceiling"),
+            Argument(name="--all", default=False, help="also what changed nothing"),
         ),
     ),
     Command(

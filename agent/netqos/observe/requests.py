@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from netqos.model.composed import PodView
 from netqos.model.ids import PodUid
-from netqos.model.traffic import Decision
+from netqos.model.traffic import Decision, Unit
 from netqos.observe.http import JSON, HttpError, Request
 from netqos.observe.statusroutes import Route
 from netqos.observe.view import AgentView, OverrideRequest
@@ -49,17 +49,20 @@ def parameters(request: Request, route: Route) -> dict[str, str]:
 
 
 def history_filter(values: Mapping[str, str], now_s: float) -> Callable[[Decision], bool]:
-    """Which decisions the query of the history asks for; `now_s` is the monotonic time."""
+    """Which decisions the query of the history asks for, told in order; `now_s` is the monotonic time."""
     after_s = -math.inf if "since_s" not in values else now_s - _span_s(values["since_s"])
     direction, device = values.get("direction"), values.get("device")
     is_changes_only = values.get("changes") == "true"
+    contention: dict[Unit, bool] = {}
 
     def is_wanted(made: Decision) -> bool:
+        is_news = made.changed or contention.get(made.unit, False) is not made.contention
+        contention[made.unit] = made.contention
         return (
             made.at_s >= after_s
             and direction in {None, made.unit.direction.value}
             and device in {None, made.unit.device}
-            and (made.changed or not is_changes_only)
+            and (is_news or not is_changes_only)
         )
 
     return is_wanted

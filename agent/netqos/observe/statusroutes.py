@@ -43,7 +43,9 @@ HISTORY = (
     Parameter(name="direction", text="only this direction", values=("tx", "rx")),
     Parameter(name="device", text="only this device"),
     Parameter(
-        name="changes", text="`true`: only what changed a ceiling or the room", values=("true", "false")
+        name="changes",
+        text="`true`: only what changed a ceiling or the room, or began or ended contention",
+        values=("true", "false"),
     ),
 )
 

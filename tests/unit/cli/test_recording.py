@@ -355,7 +355,7 @@ def test_a_large_recording_is_replayed_line_by_line(ctl: Callable[..., Run]) -> 
 
 
 def test_history_shows_changes_with_their_reasons(path: Path, ctl: Callable[..., Run]) -> None:
-    code, out, _ = ctl("--socket", str(path), "history")
+    code, out, _ = ctl("--socket", str(path), "history", "--direction", "egress")
     assert (code, out.splitlines()) == (
         0,
         [
@@ -389,7 +389,7 @@ def test_history_can_be_narrowed_and_says_when_there_is_none(path: Path, ctl: Ca
     }
     code, out, err = ctl("--socket", str(path), "history", "--unit", "nobody")
     assert (code, out) == (0, "")
-    assert err.splitlines()[0] == "netqosctl: no ceiling was changed in the last 2m"
+    assert err.splitlines()[0] == "netqosctl: nothing was changed in the last 2m"
 
 
 @pytest.mark.parametrize(

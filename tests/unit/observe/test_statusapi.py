@@ -359,7 +359,7 @@ async def test_history_is_oldest_first_with_wall_time() -> None:
         ("direction=rx", [2]),
         ("device=up0", [0, 1]),
         ("device=nobody", []),
-        ("changes=true", [1]),
+        ("changes=true", [1, 2]),
         ("changes=false&direction=tx&since_s=1", [1]),
     ],
 )

@@ -27,7 +27,7 @@ def run(call: Call) -> int:
         for made in answer["decisions"]:
             show_decision(call.screen, made)
         if not answer["decisions"]:
-            what = "nothing was decided" if arguments.all else "no ceiling was changed"
+            what = "nothing was decided" if arguments.all else "nothing was changed"
             hint = "" if arguments.all else "--all shows what was decided in between too"
             call.screen.say(f"{what} in the last {span(arguments.since)}", hint=hint)
     return DONE
