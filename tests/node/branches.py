@@ -6,6 +6,7 @@ the machine's own tree gets one folder a hierarchy, whose name carries its owner
 
 from __future__ import annotations
 
+import contextlib
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
@@ -94,3 +95,12 @@ def _make(folder: Path) -> None:
             (folder / name).write_text((folder.parent / name).read_text(encoding="ascii"), encoding="ascii")
             (folder / "cgroup.clone_children").write_text("1", encoding="ascii")
     (folder / "init.scope").mkdir()
+    _hand_down(folder.parent)
+
+
+def _hand_down(parent: Path) -> None:
+    """A cgroup of version 2 has the controllers that its parent hands down; every container runtime has them do so."""
+    offered = parent / "cgroup.controllers"
+    for name in offered.read_text(encoding="ascii").split() if offered.exists() else ():
+        with contextlib.suppress(OSError):  # taken by version 1, or by a real-time process
+            (parent / "cgroup.subtree_control").write_text(f"+{name}", encoding="ascii")
