@@ -1,7 +1,7 @@
 """Thirty scenarios whose steady state is predicted and measured: data alone.
 
-Totals are about a hundred megabits, so that two busy cores carry them; shares are asymmetric, so that a swapped level or
-direction is seen.
+Totals are about a hundred megabits, so that two busy cores carry them; shares are asymmetric, so that a swapped level
+or direction is seen.
 """
 
 from __future__ import annotations

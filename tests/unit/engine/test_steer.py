@@ -180,6 +180,13 @@ def test_a_backend_that_cannot_lend_takes_back_at_once() -> None:
     assert link.decide((500, 300, 200), waiting="012").ceilings_bps == mbit(500, 300, 200)
 
 
+def test_l0_is_never_raised_over_its_own_ceiling() -> None:
+    low = replace(LENDING, bands=replace(BANDS, l0=Band(guarantee_bps=500 * M, ceiling_bps=710 * M)))
+    link = Link(low)
+    assert link.settle((700, 300, 0), waits=True).ceilings_bps.l0 == 700 * M
+    assert link.decide((700, 292, 0)).ceilings_bps.l0 == 710 * M
+
+
 def test_l0_is_raised_by_a_whole_step_and_comes_down_to_what_has_stood() -> None:
     link = Link(LENDING)
     link.settle((700, 300, 0), waits=True)
