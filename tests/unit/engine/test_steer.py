@@ -180,6 +180,15 @@ def test_a_backend_that_cannot_lend_takes_back_at_once() -> None:
     assert link.decide((500, 300, 200), waiting="012").ceilings_bps == mbit(500, 300, 200)
 
 
+def test_need_that_falls_slowly_is_followed_in_steps() -> None:
+    """A tenth of the total within 5 s: five steps of 2 percent, not a hundred writes."""
+    link = Link(LENDING)
+    link.settle((500, 300, 200), waits=True)
+    falling = [link.decide((500 + fallen, 300 - fallen, 200), waits=True) for fallen in range(7, 107)]
+    assert sum(decision.changed for decision in falling) <= 6
+    assert all(decision.ceilings_bps.l0 >= 800 * M - decision.rates_bps.l1 for decision in falling)
+
+
 def test_l0_is_never_raised_over_its_own_ceiling() -> None:
     low = replace(LENDING, bands=replace(BANDS, l0=Band(guarantee_bps=500 * M, ceiling_bps=710 * M)))
     link = Link(low)
