@@ -36,7 +36,7 @@ MARGIN_PERCENT, ROBBED_PERCENT = 98, 95
 some flows push on while others lose: what the path carries is less than that by what is lost.
 """
 
-LOOK_S, LOOK_EVERY_S = 4.5, 15.0
+LOOK_S, LOOK_EVERY_S = 4.5, 20.0
 """While the unit's own queue holds the traffic and a level lacks something, losses are counted so long each time."""
 
 STEP_PERCENT = 12
