@@ -173,8 +173,10 @@ def _in_room(state: UnitState, policy: LoopPolicy) -> tuple[UnitState, LoopPolic
 
 def _with(state: UnitState, **changes: Any) -> UnitState:
     """`replace`, but the same state where nothing differs: on a quiet node that is every tick."""
-    same = all(getattr(state, name) == value for name, value in changes.items())
-    return state if same else replace(state, **changes)
+    for name, value in changes.items():
+        if getattr(state, name) != value:
+            return replace(state, **changes)
+    return state
 
 
 def _moved(state: UnitState) -> tuple[object, ...]:
@@ -259,7 +261,7 @@ def _allocate(
 
 
 def _lowest(needs: tuple[PerLevel[int], ...]) -> PerLevel[int]:
-    return PerLevel(*(min(tick[level] for tick in needs) for level in Level))
+    return PerLevel(*map(min, zip(*needs, strict=True)))
 
 
 def _settle(state: UnitState, wanted: PerLevel[int], policy: LoopPolicy) -> UnitState:

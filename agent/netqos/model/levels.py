@@ -28,6 +28,9 @@ class Level(enum.Enum):
         return cls.__members__.get(text.upper())
 
 
+_L0, _L1 = Level.L0, Level.L1
+
+
 class Direction(enum.Enum):
     """Seen from the pod or node: TX is egress (away from it), RX is ingress (towards it)."""
 
@@ -42,6 +45,9 @@ class Direction(enum.Enum):
         return "egress" if self is Direction.TX else "ingress"
 
 
+_TX = Direction.TX
+
+
 @dataclass(frozen=True, slots=True)
 class PerLevel(Generic[T]):
     """One value for each level, in the order L0, L1, L2."""
@@ -51,8 +57,10 @@ class PerLevel(Generic[T]):
     l2: T
 
     def __getitem__(self, level: Level) -> T:
-        """The value of one level."""
-        return (self.l0, self.l1, self.l2)[level.value]
+        """The value of one level; a member's own value would be a call into Python."""
+        if level is _L0:
+            return self.l0
+        return self.l1 if level is _L1 else self.l2
 
     def __iter__(self) -> Iterator[T]:
         """The values from L0 to L2."""
@@ -72,7 +80,7 @@ class PerDirection(Generic[T]):
 
     def __getitem__(self, direction: Direction) -> T:
         """The value of one direction."""
-        return self.tx if direction is Direction.TX else self.rx
+        return self.tx if direction is _TX else self.rx
 
     def map(self, function: Callable[[T], U]) -> PerDirection[U]:
         """The same two places with `function` applied to each value."""
