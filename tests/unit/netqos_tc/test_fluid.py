@@ -14,7 +14,6 @@ from netqos_tc.spec import ClassKey, ClassSpec, LeafQueueSpec, QueueKey
 from netqos_tc.tree import Ground, Member, tree
 
 IFINDEX = 7
-LEVELS = PerLevel(Level.L0, Level.L1, Level.L2)
 
 
 def fluid_numbers(one: Htb) -> list[float]:
@@ -76,4 +75,19 @@ def test_what_the_loop_moves_is_moved_alike(ceiling: int, room: int | None) -> N
     moved = steered if room is None else steered.in_room(room * M // 8)
     moved = moved.with_ceiling(min(ceiling, 1000) * M // 8)
     for one, spec in zip([fluid.total, *fluid.levels], [moved.total, *moved.levels], strict=True):
+        assert fluid_numbers(one) == pytest.approx(kernel_numbers(spec), rel=0.01, abs=1)
+
+
+def test_a_part_of_a_shared_total_is_put_in_force_alike() -> None:
+    promised = bands((500 * M, 300 * M, 200 * M), (1000 * M, 800 * M, 1000 * M))
+    fluid = FluidTree(total_bps=1000 * M, bands=promised, members=[])
+    ground = Ground(ifindex=IFINDEX, mtu=1500, total_bps=1000 * M, bands=promised, queue_ms=20, parts=2)
+    steered = tree(ground, {}, {}).steered
+    assert steered is not None
+    guarantees, ceilings = PerLevel(90 * M, 250 * M, 10 * M), PerLevel(300 * M, 350 * M, 50 * M)
+    fluid.share(350 * M, guarantees, ceilings)
+    part = steered.in_part(
+        350 * M // 8, guarantees.map(lambda bps: bps // 8), ceilings.map(lambda bps: bps // 8)
+    )
+    for one, spec in zip([fluid.total, *fluid.levels], [part.total, *part.levels], strict=True):
         assert fluid_numbers(one) == pytest.approx(kernel_numbers(spec), rel=0.01, abs=1)
