@@ -60,8 +60,11 @@ def recalled(kept: tuple[PathLimit, ...]) -> Limits:
 def path_policy(whole: DesiredState, unit: Unit, settings: Settings) -> PathPolicy | None:
     """How far down the total of a unit may go; None where nothing may be judged by it.
 
-    That is without levels, and for uplinks that share one total: each part of it is moved anyway.
+    That is without levels, for an uplink that is none any more, and for those that share one total: each part of it is
+    moved anyway.
     """
+    if unit.direction is Direction.TX and all(one.name != unit.device for one in whole.uplinks):
+        return None
     policy = loop_policy(whole, unit, settings.loop, lends=True)
     if policy is None or policy.is_shared:
         return None

@@ -64,10 +64,10 @@ class PathWatch:
         self._log = get_logger("netqos.path")
 
     def tick(self, decided: Sequence[Ground]) -> None:
-        """What a loop decided; called in its thread."""
+        """What a loop decided; called in its thread. Where levels do not lend, a sum that stands still says nothing."""
         for ground in decided:
             decision, sample = ground.decision, ground.state.base
-            if sample is None:
+            if sample is None or not ground.policy.lends:
                 continue
             waits = sample.backlogged or any(sample.level_backlogged or ())
             room_bps = decision.room_bps

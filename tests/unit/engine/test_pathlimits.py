@@ -59,6 +59,12 @@ def test_what_may_be_lowered_is_a_little_unless_the_total_is_auto() -> None:
     assert found.promised(500 * M) == PerLevel(250 * M, 150 * M, 100 * M)
 
 
+def test_an_uplink_that_is_none_any_more_limits_nothing() -> None:
+    whole = node("up1")
+    assert path_policy(whole, TX, AUTO) is None
+    assert within_limits(whole, {TX: 780 * M}, AUTO) is whole
+
+
 def test_nothing_is_judged_without_levels_or_where_a_total_is_shared() -> None:
     off = states.node(
         (), uplinks=(states.uplink("up0"),), tx=states.direction(None), rx=states.direction(None)
