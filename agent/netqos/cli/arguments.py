@@ -3,46 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
 
-import netqos
 from netqos.cli import values
 from netqos.cli.client import DEFAULT_SOCKET
+from netqos.cli.commandform import Argument, Command
 
-EPILOG = (
-    "exit codes: 0 done, 1 failed, 2 wrong usage, 3 daemon not reachable, 4 no such pod or override, "
-    "5 input rejected, 130 interrupted"
-)
 CONFIG = "/etc/netqos/netqos.yaml"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Argument:
-    """An option, or a positional argument where `name` has no dashes. Without `metavar` and `choices` it is a flag."""
-
-    name: str
-    help: str
-    metavar: str = ""
-    choices: tuple[str, ...] = ()
-    default: Any = None
-    type: Callable[[str], Any] | None = None
-    dest: str = ""
-    is_pod: bool = False
-    is_file: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Command:
-    """One command; `runs` is its module below netqos.cli.commands and the function there."""
-
-    name: str
-    runs: str
-    help: str
-    arguments: tuple[Argument, ...] = ()
-    check: Callable[[argparse.Namespace], str] | None = None
-    """What is wrong with the arguments together; empty where nothing is."""
 
 
 def _overrides_something(arguments: argparse.Namespace) -> str:
@@ -290,55 +256,3 @@ COMMANDS = (
     ),
     Command(name="demo", runs="", help="show a node keeping its promises under real traffic"),
 )
-
-
-def parse(words: Sequence[str]) -> argparse.Namespace:
-    """What the words ask for; wrong usage ends the process with 2, before anything else is done."""
-    arguments = build_parser().parse_args(values.with_negative_values(words))
-    problem = arguments.check(arguments) if arguments.check is not None else ""
-    if problem:
-        arguments.parser.error(problem)
-    return arguments
-
-
-def build_parser() -> argparse.ArgumentParser:
-    """The parser of the whole command line."""
-    parser = argparse.ArgumentParser(
-        prog="netqosctl",
-        description="Shows and changes what netqos does on this node.",
-        epilog=EPILOG,
-        allow_abbrev=False,
-    )
-    parser.add_argument("--version", action="version", version=f"netqosctl {netqos.__version__}")
-    for one in COMMON:
-        _add(parser, one)
-    commands = parser.add_subparsers(metavar="COMMAND", required=True, dest="command")
-    for command in COMMANDS:
-        # The demo has a parser of its own, which is not loaded for this.
-        added = commands.add_parser(
-            command.name, help=command.help, description=command.help, epilog=EPILOG, allow_abbrev=False
-        )
-        added.set_defaults(runs=command.runs, check=command.check, parser=added)
-        for one in command.arguments:
-            _add(added, one)
-        for one in COMMON:
-            # Common options may stand on either side of the command; here a default would undo the other side's.
-            _add(added, one, keeps_silent=True)
-    return parser
-
-
-def _add(parser: argparse.ArgumentParser, one: Argument, *, keeps_silent: bool = False) -> None:
-    help_text = one.help if one.default in (None, False, "", 0) else f"{one.help} (default: {one.default})"
-    settings: dict[str, Any] = {"help": help_text.replace("%", "%%")}
-    if not one.metavar and not one.choices:
-        settings["action"] = "store_true"
-    if one.metavar:
-        settings["metavar"] = one.metavar
-    if one.choices:
-        settings["choices"] = one.choices
-    if one.type is not None:
-        settings["type"] = one.type
-    if one.name.startswith("--"):
-        settings["default"] = argparse.SUPPRESS if keeps_silent else one.default
-        settings["dest"] = one.dest or one.name.strip("-").replace("-", "_")
-    parser.add_argument(one.name, **settings)

@@ -10,10 +10,10 @@ import importlib
 import sys
 from collections.abc import Callable, Sequence
 
-from netqos.cli.arguments import parse
 from netqos.cli.client import Problem, StatusClient
 from netqos.cli.commands.common import Call
 from netqos.cli.interrupts import INTERRUPTED, raise_as_usual
+from netqos.cli.parser import parse
 from netqos.cli.render import Screen, reader_gone
 
 DONE, FAILED = 0, 1

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from netqos.cli.arguments import COMMANDS, COMMON, Command
+from netqos.cli.arguments import COMMANDS, COMMON
+from netqos.cli.commandform import Command
 from netqos.cli.commands.common import DONE, Call
 
 PODS = "netqosctl pods --names 2>/dev/null"
