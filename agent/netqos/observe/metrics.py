@@ -115,7 +115,7 @@ METRICS: tuple[Metric, ...] = (
     _gauge("findings", "Present findings by severity.", "severity"),
     _gauge("finding", "Present findings by code, without a series where there is none.", "code", "severity"),
     _counter("rejected_inputs", "Inputs that were rejected, by the finding's code.", "reason"),
-    _counter("ticks", "Ticks of the fast loop."),
+    _counter("ticks", "Ticks of the fast loop, glances with them."),
     _counter("tick_writes", "Writes that the fast loop made."),
     _histogram("tick_lateness_seconds", "How late a tick began."),
     _histogram("tick_duration_seconds", "How long a tick took."),
