@@ -32,7 +32,6 @@ NOW = (
     Column(head="waits"),
     Column(head="guarantee", right=True),
     Column(head="ceiling", right=True),
-    Column(head="because", flexible=True, wraps=True),
 )
 COUNTERS = (
     Column(head="direction"),
@@ -95,6 +94,8 @@ def _tables(screen: Screen, answer: Json) -> None:
     if answer["now"]:
         _section(screen, f"level {answer['pod']['level']} now")
         screen.table(NOW, [_now(one) for one in answer["now"]], indent=2)
+        for one in answer["now"]:
+            screen.prose("  ", Span(one["device"], "head"), "  ", one["reason_text"], hang=4)
     if answer["pod"]["counters"]:
         _section(screen, "counters")
         screen.table(COUNTERS, [_counter(one) for one in answer["pod"]["counters"]], indent=2)
@@ -134,7 +135,6 @@ def _now(one: Json) -> list[Span | str]:
         Span("yes", "warn") if one["backlogged"] else "",
         rate(one["guarantee_bps"]),
         rate(one["ceiling_bps"]),
-        one["reason_text"],
     ]
 
 
