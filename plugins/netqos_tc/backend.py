@@ -40,7 +40,8 @@ from netqos_tc.reader import Inventory
 from netqos_tc.register import item_in, names_of, owner_in
 from netqos_tc.spec import RedirectKey, TableKey, TableSpec
 from netqos_tc.strays import EGRESS, Watch
-from netqos_tc.writer import Tools, Writer
+from netqos_tc.tools import Tools
+from netqos_tc.writer import Writer
 
 TRUSTED_S: Final = 0.4
 """How long a plan is made from the last observation unasked: no longer than it takes until drift is looked for."""

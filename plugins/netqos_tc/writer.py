@@ -8,30 +8,22 @@ from __future__ import annotations
 
 import errno
 import itertools
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from functools import partial
 from typing import Final, assert_never
 
-from netqos.backend import NftRunner, StateStore
-from netqos.errors import NetqosError, Rejected, Retryable
+from netqos.errors import Retryable
 from netqos.model.plan import ApplyResult, Operation
-from netqos_tc import classify, hooks, nfwire, numbers, podrules, queues, root, rulematch, wire
-from netqos_tc.contents import Contents
+from netqos_tc import hooks, numbers, queues, root, wire
 from netqos_tc.edits import Edit
 from netqos_tc.jobs import INCOMPLETE, Job, Outcome, Transport, incomplete_trees, jobs_of, runs, waves
 from netqos_tc.kept import document_name
-from netqos_tc.netclasses import NetClasses
-from netqos_tc.netlink import Channel, Refused
+from netqos_tc.netlink import Refused
 from netqos_tc.netmsg import Request
-from netqos_tc.reader import Reader
 from netqos_tc.root import Root
 from netqos_tc.spec import (
     ClassKey,
     ClassSpec,
-    ElementKey,
-    ElementMap,
-    ElementSpec,
     FilterKey,
     FilterSpec,
     LeafQueueSpec,
@@ -42,42 +34,14 @@ from netqos_tc.spec import (
     RedirectSpec,
     RootKey,
     RootSpec,
-    RulesKey,
-    RulesSpec,
-    SetKey,
-    SetSpec,
     Spec,
-    TableSpec,
 )
 from netqos_tc.standing import Standing
+from netqos_tc.tablewriter import TableWriter
+from netqos_tc.tools import ABSENT, Tools, alone
 
 DRAIN_S: Final = 1.0
 _DRAIN_STEP_S: Final = 0.005
-_ABSENT: Final = frozenset({errno.ENOENT, errno.ENODEV})
-_ELEMENTS: Final = 500
-"""Elements in one transaction; a pod's move is two messages next to each other, never cut apart."""
-
-_CHAINS: Final = 100
-"""Workloads' chains in one transaction."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tools:
-    """What the writer works with; `sleep` and `monotonic` are for waiting until a leaf is empty.
-
-    `program` gives a descriptor of the one that chooses what is led to the IFB; `contents` forgets what is made anew.
-    """
-
-    route: Channel
-    netfilter: Channel
-    nft: Callable[[], NftRunner]
-    state: StateStore
-    reader: Reader
-    sleep: Callable[[float], Awaitable[None]]
-    monotonic: Callable[[], float]
-    program: Callable[[], int] = lambda: -1
-    contents: Contents = field(default_factory=Contents)
-    net_classes: NetClasses | None = None
 
 
 class Writer:
@@ -86,6 +50,7 @@ class Writer:
     def __init__(self, tools: Tools) -> None:
         """`tools` stay the caller's."""
         self._tools = tools
+        self._table = TableWriter(tools)
 
     async def apply(self, operations: Sequence[Operation]) -> ApplyResult:
         """Carry out operations; whatever one of them raises becomes its failure."""
@@ -93,13 +58,13 @@ class Writer:
         for transport, jobs in runs(_whole(outcome, jobs_of(operations))):
             match transport:
                 case Transport.NFT:
-                    self._alone(outcome, jobs, self._write_table)
+                    alone(outcome, jobs, self._table.write_table)
                 case Transport.GIVE_BACK:
-                    self._alone(outcome, jobs, self._give_back)
+                    alone(outcome, jobs, self._give_back)
                 case Transport.ELEMENTS:
-                    self._write_elements(outcome, jobs)
+                    self._table.write_elements(outcome, jobs)
                 case Transport.SETS | Transport.RULES:
-                    self._write_rules(outcome, jobs)
+                    self._table.write_rules(outcome, jobs)
                 case Transport.TAKE_AWAY:
                     await self._drain(jobs)
                     self._write_route(outcome, jobs)
@@ -121,14 +86,6 @@ class Writer:
             and edit.before.target == 0
         ]
         self._tools.route.write([hooks.delete_redirect(ifindex) for ifindex in dead])
-
-    def _alone(self, outcome: Outcome, jobs: Sequence[Job], write: Callable[[Edit], Refused | None]) -> None:
-        for job in jobs:
-            outcome.attempt(job, partial(self._write_one, outcome, job, write))
-
-    @staticmethod
-    def _write_one(outcome: Outcome, job: Job, write: Callable[[Edit], Refused | None]) -> None:
-        outcome.add(job, write(job.edit))
 
     def _write_route(self, outcome: Outcome, jobs: Sequence[Job]) -> None:
         """A batch for each layer of the tree."""
@@ -153,7 +110,7 @@ class Writer:
                 for request, one in itertools.islice(answers, count)
                 if one is not None and not hooks.is_needless(request, one.code)
             ]
-            if job.edit.after is None and all(one.code in _ABSENT for one in refused):
+            if job.edit.after is None and all(one.code in ABSENT for one in refused):
                 refused = []
             if any(one.code == errno.ENODEV for one in refused) and self._is_device_gone(job.edit):
                 refused = []
@@ -231,81 +188,6 @@ class Writer:
         self._tools.state.delete(document_name(edit.device))
         return next((one for one in (top, *below) if one is not None), None)
 
-    def _write_table(self, edit: Edit) -> Refused | None:
-        nft = self._tools.nft()
-        if edit.after is None:
-            nft.run(classify.removal_text())
-            return None
-        before, after = edit.before, edit.after
-        assert isinstance(after, TableSpec)
-        self._tools.contents.forget(classify.CHAIN_NAMES)
-        text = classify.text_of(after)
-        if not isinstance(before, TableSpec):
-            nft.run(text)
-            return None
-        try:
-            nft.run(classify.repair_text(before, after))
-        except Rejected:
-            # a map of another type, say: its elements follow in the next round
-            nft.run(classify.removal_text() + text)
-        return None
-
-    def _write_rules(self, outcome: Outcome, jobs: Sequence[Job]) -> None:
-        """A batch of chains, or of sets, in one transaction; where it is refused, each by itself."""
-        ready = [job for job in jobs if not outcome.skips(job)]
-        for start in range(0, len(ready), _CHAINS):
-            some = ready[start : start + _CHAINS]
-            chains = [podrules.chain_name(key) for job in some if isinstance(key := job.edit.key, RulesKey)]
-            self._tools.contents.forget(chains)
-            try:
-                self._tools.nft().run("".join(_rules_text(job.edit) for job in some))
-            except NetqosError:
-                self._alone(outcome, some, self._write_chain)
-            else:
-                for job in some:
-                    outcome.add(job, None)
-
-    def _write_chain(self, edit: Edit) -> Refused | None:
-        self._tools.nft().run(_rules_text(edit))
-        return None
-
-    def _write_elements(self, outcome: Outcome, jobs: Sequence[Job]) -> None:
-        ready = [job for job in jobs if not outcome.skips(job)]
-        for job in ready:
-            if is_net_class(job):
-                outcome.add(job, self._write_net_class(job.edit))
-        ready = [job for job in ready if not is_net_class(job)]
-        for start in range(0, len(ready), _ELEMENTS):
-            self._write_some_elements(outcome, ready[start : start + _ELEMENTS])
-
-    def _write_some_elements(self, outcome: Outcome, jobs: list[Job]) -> None:
-        """One transaction; it is repeated without those that the kernel refuses."""
-        while jobs:
-            requests = [(job, request) for job in jobs for request in _element_requests(job.edit)]
-            answers = self._tools.netfilter.transact(
-                [request for _job, request in requests], begin=nfwire.batch_begin(), end=nfwire.batch_end()
-            )
-            refused = {
-                id(job): answer
-                for (job, _), answer in zip(requests, answers, strict=True)
-                if answer is not None
-            }
-            for job in jobs:
-                answer = refused.get(id(job))
-                is_gone = answer is not None and job.edit.after is None and answer.code in _ABSENT
-                if not refused or is_gone:
-                    outcome.add(job, None)
-                elif answer is not None:
-                    outcome.add(job, answer)
-            jobs = [job for job in jobs if refused and id(job) not in refused]
-
-    def _write_net_class(self, edit: Edit) -> Refused | None:
-        assert isinstance(edit.key, ElementKey)
-        if self._tools.net_classes is None:
-            return Refused(code=errno.ENOENT)
-        element = edit.after if isinstance(edit.after, ElementSpec) else None
-        return self._tools.net_classes.write(str(edit.key.value), element)
-
     async def _drain(self, jobs: Sequence[Job]) -> None:
         """Wait until nothing waits in the leaves or the IFB that are to go, at most a second for all of them."""
         end_s = self._tools.monotonic() + DRAIN_S
@@ -326,21 +208,6 @@ class Writer:
         return found.counters.backlog_packets if found is not None else 0
 
 
-def _rules_text(edit: Edit) -> str:
-    if isinstance(edit.key, SetKey):
-        if isinstance(edit.after, SetSpec):
-            return rulematch.set_text(edit.key, edit.after)
-        return rulematch.unset_text(edit.key)
-    assert isinstance(edit.key, RulesKey)
-    before, after = (one if isinstance(one, RulesSpec) else None for one in (edit.before, edit.after))
-    return podrules.change_text(edit.key, before, after)
-
-
-def is_net_class(job: Job) -> bool:
-    """Whether a job is about a folder of cgroup v1."""
-    return isinstance(job.edit.key, ElementKey) and job.edit.key.map is ElementMap.NC
-
-
 def _whole(outcome: Outcome, jobs: list[Job]) -> list[Job]:
     """Without the roots that would be left with half a tree; what stands on them is skipped in its turn."""
     for job, minor in incomplete_trees(jobs):
@@ -358,14 +225,4 @@ def _filter_requests(key: FilterKey, before: Spec | None, after: Spec | None) ->
         requests.append(wire.delete_filter(key, before.protocol))
     if isinstance(after, FilterSpec):
         requests.append(wire.make_filter(key.ifindex, key.preference, after))
-    return requests
-
-
-def _element_requests(edit: Edit) -> list[Request]:
-    assert isinstance(edit.key, ElementKey)
-    requests = []
-    if edit.before is not None:
-        requests.append(nfwire.delete_element(edit.key))
-    if isinstance(edit.after, ElementSpec):
-        requests.append(nfwire.add_element(edit.key, edit.after))
     return requests

@@ -38,7 +38,8 @@ from netqos_tc.spec import (
     Spec,
     TableKey,
 )
-from netqos_tc.writer import Tools, Writer
+from netqos_tc.tools import Tools
+from netqos_tc.writer import Writer
 
 UP = states.uplink(index=2)
 NOQUEUE = Root(kind="noqueue", handle=0)
