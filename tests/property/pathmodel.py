@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 
 from netqos.engine import bottleneck
 from netqos.engine.allocate import shares_bps
-from netqos.engine.bottleneck import PathState, Step
 from netqos.engine.pathsigns import FRAME_BITS, PathPolicy
+from netqos.engine.pathstate import PathState, Step
 from netqos.engine.pathwindow import WINDOW_S, Losses, Window
 from netqos.model.desired import Band
 from netqos.model.levels import Level, PerLevel

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from netqos.engine.bottleneck import PathState, Reason, applied_bps
+from netqos.engine.bottleneck import applied_bps
 from netqos.engine.pathsigns import PathPolicy
+from netqos.engine.pathstate import PathState, Reason
 from netqos.model.levels import Level, PerLevel
 from tests.property.pathmodel import GREEDY_BPS, Demand, M, Moment, Seen, run
 

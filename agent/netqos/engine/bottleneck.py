@@ -16,10 +16,20 @@ Where a limit may not go so far down (`floor_bps`) a shortfall is only told. Bit
 
 from __future__ import annotations
 
-import enum
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from netqos.engine.pathsigns import BETTER, HEAVY, PathPolicy, Signs, signs_of
+from netqos.engine.pathstate import (
+    FIRST_PATIENCE_S,
+    FIRST_RAISE_PERCENT,
+    FIRST_RAISE_S,
+    MARGIN_PERCENT,
+    PathState,
+    Reason,
+    Shortfall,
+    Step,
+    Trial,
+)
 from netqos.engine.pathwindow import Window
 
 KEPT, MOST_KEPT = 6, 12
@@ -31,10 +41,9 @@ JUDGED = 3
 SETTLE_S = 0.7
 """After a change: until it is in the kernel, and senders have found their new rates."""
 
-MARGIN_PERCENT, ROBBED_PERCENT = 98, 95
-"""A limit is this share of the plateau: the unit's queue must be the slower one. And of a sum that is no plateau, since
-some flows push on while others lose: what the path carries is less than that by what is lost.
-"""
+ROBBED_PERCENT = 95
+"""A limit is this share of a sum that is no plateau, since some flows push on while others lose: what the path carries
+is less than that by what is lost."""
 
 LOOK_S, LOOK_EVERY_S = 4.5, 20.0
 """While the unit's own queue holds the traffic and a level lacks something, losses are counted so long each time."""
@@ -45,14 +54,15 @@ STEP_PERCENT = 12
 HEAVY_STEP_PERCENT = 8
 """A limit is so much of the total under the plateau where much is lost: the sum of what leaves is not what arrives."""
 
-PATIENCE_S, MOST_PATIENCE_S = 60.0, 3600.0
-"""The rest after a trial down that proved nothing, doubled each time."""
+MOST_PATIENCE_S = 3600.0
+"""The rest after a trial down that proved nothing is doubled each time, up to this."""
 
-RAISE_S, MOST_RAISE_S, AGAIN_S = 30.0, 600.0, 2.0
-"""The rest before a trial up, doubled after each one that failed; and after one that succeeded."""
+MOST_RAISE_S, AGAIN_S = 600.0, 2.0
+"""The rest before a trial up is doubled after each one that failed, up to the first; after one that succeeded it is the
+second."""
 
-RAISE_PERCENT, MOST_RAISE_PERCENT = 5, 20
-"""The step of a trial up, of the total, doubled after each one that succeeded."""
+MOST_RAISE_PERCENT = 20
+"""The step of a trial up is doubled after each one that succeeded, up to this, of the total."""
 
 TOLD_WORKLOADS = 2
 """Workloads that must lose packets for a shortfall to be told: one alone may have a narrow path of its own."""
@@ -65,81 +75,6 @@ OVER = 1.05
 
 FORGET_S = 600.0
 """A shortfall that was not seen again for so long is no longer told."""
-
-
-class Reason(enum.Enum):
-    """Why a limit came, moved or went."""
-
-    TRY_LOWER = "the sum of all levels stands still, and not by the node's own queue: a little less is tried"
-    EASED = "with less, nothing is lost beyond the node: the path carries no more"
-    GAINED = "with less, a level that lacked its guarantee has it: that is tried once more"
-    GAINED_AGAIN = "with less, a level that lacked its guarantee had it twice: the path carries no more"
-    NOT_PROVEN = "less made no difference: senders or receivers ask for no more, or lose packets elsewhere"
-    TRY_HIGHER = "packets wait at the limit: a little more is tried"
-    RAISED = "the path carries more"
-    NOT_RAISED = "the path still carries no more"
-    WHOLE = "the path carries the total again"
-    OUT_OF_RANGE = "the configuration allows this limit no more"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shortfall:
-    """What the path was seen to carry instead of the total, and the packets that were lost: of how many workloads.
-
-    `since_s` and `seen_s`: when it was seen first and last.
-    """
-
-    plateau_bps: int
-    loss_share: float
-    workloads: int
-    since_s: float = 0.0
-    seen_s: float = 0.0
-
-    @property
-    def proposed_bps(self) -> int:
-        """The total with which the unit's own queue would decide."""
-        return self.plateau_bps * MARGIN_PERCENT // 100
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
-    """A change of what is applied."""
-
-    at_s: float
-    reason: Reason
-    before_bps: int
-    after_bps: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Trial:
-    """What is applied for a while, what was seen before the first trial in a row, and the losses before this one."""
-
-    applied_bps: int
-    before: Signs
-    loss_share: float
-    is_up: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PathState:
-    """What the next step must know. `limit_bps` is what is proven, None while the total is not in doubt.
-
-    `helped_bps` is a limit under which a level gained once. No trial down begins before `rest_until_s`, none up before
-    `raise_at_s`. Windows that began before `settled_from_s` saw another limit.
-    """
-
-    limit_bps: int | None = None
-    trial: Trial | None = None
-    helped_bps: int | None = None
-    windows: tuple[Window, ...] = ()
-    settled_from_s: float = 0.0
-    shortfall: Shortfall | None = None
-    rest_until_s: float = 0.0
-    patience_s: float = PATIENCE_S
-    raise_at_s: float = 0.0
-    raise_s: float = RAISE_S
-    raise_percent: int = RAISE_PERCENT
 
 
 Outcome = tuple[PathState, Step | None]
@@ -246,10 +181,10 @@ def _held(state: PathState, trial: Trial, now_s: float) -> PathState:
         limit_bps=trial.applied_bps,
         trial=None,
         helped_bps=None,
-        patience_s=PATIENCE_S,
-        raise_at_s=now_s + RAISE_S,
-        raise_s=RAISE_S,
-        raise_percent=RAISE_PERCENT,
+        patience_s=FIRST_PATIENCE_S,
+        raise_at_s=now_s + FIRST_RAISE_S,
+        raise_s=FIRST_RAISE_S,
+        raise_percent=FIRST_RAISE_PERCENT,
     )
 
 
@@ -265,12 +200,14 @@ def _judged_up(state: PathState, trial: Trial, now_s: float, policy: PathPolicy)
             trial=None,
             shortfall=None if is_whole else state.shortfall,
             raise_at_s=now_s + AGAIN_S,
-            raise_s=RAISE_S,
+            raise_s=FIRST_RAISE_S,
             raise_percent=min(2 * state.raise_percent, MOST_RAISE_PERCENT),
         )
         return higher, Reason.WHOLE if is_whole else Reason.RAISED
     rest_s = min(2 * state.raise_s, MOST_RAISE_S)
-    lower = replace(state, trial=None, raise_at_s=now_s + rest_s, raise_s=rest_s, raise_percent=RAISE_PERCENT)
+    lower = replace(
+        state, trial=None, raise_at_s=now_s + rest_s, raise_s=rest_s, raise_percent=FIRST_RAISE_PERCENT
+    )
     return lower, Reason.NOT_RAISED
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from netqos.engine.bottleneck import Step
+from netqos.engine.pathstate import Step
 from netqos.model.traffic import Unit
 from netqos.observe import wire
 from netqos.observe import wireparts as parts

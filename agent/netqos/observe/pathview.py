@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from netqos.engine.bottleneck import Shortfall, Step
 from netqos.engine.pathsigns import HEAVY
+from netqos.engine.pathstate import Shortfall, Step
 from netqos.model.health import Finding, info, warning
 from netqos.model.levels import Direction
 from netqos.model.quantities import format_bandwidth

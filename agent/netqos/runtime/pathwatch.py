@@ -13,9 +13,9 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from netqos.backend import LeafCounters
 from netqos.engine import bottleneck
-from netqos.engine.bottleneck import PathState, Step
 from netqos.engine.pathlimits import Limits, follows, path_policy
 from netqos.engine.pathsigns import PathPolicy
+from netqos.engine.pathstate import PathState, Step
 from netqos.engine.pathwindow import WINDOW_S, Losses, Tick, Window, window_of
 from netqos.engine.why import Ground
 from netqos.host.clock import Clock

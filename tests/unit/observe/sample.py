@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Mapping
 from dataclasses import replace
 
 from netqos.backend import Capabilities, LeafCounters, PacketWay
-from netqos.engine import bottleneck, room
+from netqos.engine import pathstate, room
 from netqos.engine.room import RoomState
 from netqos.engine.steer import LoopPolicy, Onset, UnitState
 from netqos.engine.why import Ground, Reasoned, why
@@ -258,12 +258,10 @@ RX_PATH = PathView(
     floor_bps=305 * M,
     follows=True,
     limit_bps=470 * M,
-    shortfall=bottleneck.Shortfall(
+    shortfall=pathstate.Shortfall(
         plateau_bps=480 * M, loss_share=0.0125, workloads=3, since_s=900.0, seen_s=940.0
     ),
-    steps=(
-        bottleneck.Step(at_s=950.0, reason=bottleneck.Reason.EASED, before_bps=470 * M, after_bps=470 * M),
-    ),
+    steps=(pathstate.Step(at_s=950.0, reason=pathstate.Reason.EASED, before_bps=470 * M, after_bps=470 * M),),
 )
 
 

@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 
 import pytest
 
-from netqos.engine.bottleneck import Shortfall
+from netqos.engine.pathstate import Shortfall
 from netqos.model.health import Severity
 from netqos.observe import answers
 from netqos.observe.measure import measure

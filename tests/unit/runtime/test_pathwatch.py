@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from netqos.backend import LeafCounters
-from netqos.engine.bottleneck import Reason
 from netqos.engine.pathlimits import Limits
+from netqos.engine.pathstate import Reason
 from netqos.engine.steer import LoopPolicy, UnitState
 from netqos.engine.why import Ground
 from netqos.model.ids import IfName, PodUid
