@@ -89,10 +89,10 @@ class Auditor:
         """The fingerprint of the trees on some devices and of our table."""
         generation = self._generation()
         table = (
-            self._reader.chains(),
-            self._reader.is_dormant(),
-            self._reader.sets(),
-            *(message.body[_GENERATION_AT:] for message in self._reader.table_messages()),
+            self._reader.table.chains(),
+            self._reader.table.is_dormant(),
+            self._reader.table.sets(),
+            *(message.body[_GENERATION_AT:] for message in self._reader.table.messages()),
         )
         return self._all(devices, generation, table)
 

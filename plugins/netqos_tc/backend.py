@@ -97,7 +97,7 @@ class TcBackend:
         table = found if isinstance(found, TableSpec) else None
         capabilities, self._facilities = probe(kernel.route, self._nft, table=table)
         if table is not None:
-            kernel.reader.contents.learn(table, self._nft, kernel.netfilter)
+            kernel.reader.table.contents.learn(table, self._nft, kernel.netfilter)
         return capabilities
 
     async def observe(self) -> TcObserved:
@@ -200,7 +200,7 @@ class TcBackend:
             sleep=asyncio.sleep,
             monotonic=self._context.monotonic,
             program=kernel.chooser.descriptor,
-            contents=kernel.reader.contents,
+            contents=kernel.reader.table.contents,
         )
         self._own_hooks |= edits.own_hooks(plan.operations)
         self._remembered |= names_of(edits.made(plan.operations))

@@ -2,37 +2,27 @@
 
 from __future__ import annotations
 
-import errno
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
 from netqos_tc import (
     answers,
-    classify,
     hooks,
-    nfwire,
     numbers,
-    podrules,
     queues,
     register,
-    rulematch,
     uapi,
     wire,
 )
 from netqos_tc.answers import HtbClass, Link, Qdisc
-from netqos_tc.contents import Contents
 from netqos_tc.hookreader import HookReader
 from netqos_tc.netlink import Channel, RequestRefused
-from netqos_tc.netmsg import Message, Request
+from netqos_tc.netmsg import Message
 from netqos_tc.places import Hook
 from netqos_tc.root import Child, Root
 from netqos_tc.spec import (
-    ChainSpec,
     ClassKey,
-    ElementKey,
-    ElementMap,
-    ElementSpec,
     FilterKey,
     FilterSpec,
     Key,
@@ -43,15 +33,9 @@ from netqos_tc.spec import (
     RedirectSpec,
     RootKey,
     RootSpec,
-    RulesKey,
-    RuleSpec,
-    RulesSpec,
-    SetKey,
-    SetSpec,
     Spec,
-    TableKey,
-    TableSpec,
 )
+from netqos_tc.tablereader import TableReader
 
 FILTERED = (0, *sorted(numbers.INNER))
 """The places in our tree, by minor, whose filters packets meet: the root, and classes that are not leaves."""
@@ -109,9 +93,8 @@ class Reader:
     def __init__(self, route: Channel, netfilter: Channel) -> None:
         """Both channels stay the caller's."""
         self._route = route
-        self._netfilter = netfilter
+        self.table: Final = TableReader(netfilter)
         self.hooks: Final = HookReader(route)
-        self.contents: Final = Contents()
 
     def inventory(self) -> Inventory:
         """Everything of ours, and the roots that are not ours."""
@@ -121,7 +104,7 @@ class Reader:
         for root in qdiscs:
             if is_our_root(root) and (root.ifindex != numbers.IFB_INDEX or found.foreign_ifb is None):
                 self._add_tree(found, root, qdiscs)
-        self.add_table(found)
+        found.specs.update(self.table.specs())
         return found
 
     def add_places(self, found: Inventory, qdiscs: Sequence[Qdisc]) -> None:
@@ -154,33 +137,6 @@ class Reader:
         """Whether a device has a tree of ours."""
         return self.our_root(ifindex) is not None
 
-    def has_table(self) -> bool:
-        """Whether our nft table is there with its maps."""
-        return bool(self._dump_table(nfwire.dump_maps()))
-
-    def sets(self) -> frozenset[SetKey]:
-        """The sets of our table that rules look up."""
-        return _sets(map(nfwire.read_map_name, self._dump_table(nfwire.dump_maps())))
-
-    def chains(self) -> frozenset[ChainSpec]:
-        """The chains of our table."""
-        found = map(nfwire.read_chain, self._dump_table(nfwire.dump_chains()))
-        return frozenset(one for one in found if one is not None)
-
-    def is_dormant(self) -> bool:
-        """Whether our table is there but switched off."""
-        try:
-            return nfwire.is_dormant(self._netfilter.get(nfwire.get_table()))
-        except RequestRefused:
-            return False
-
-    def elements(self, which: ElementMap) -> dict[ElementKey, ElementSpec]:
-        """The elements of one map, empty where it is not there."""
-        found: dict[ElementKey, ElementSpec] = {}
-        for message in self._dump_table(nfwire.dump_elements(which)):
-            found.update(nfwire.read_elements(message))
-        return found
-
     def classes(self, ifindex: int) -> list[HtbClass]:
         """The classes of our tree on a device."""
         messages = self._route.dump(wire.dump_classes(ifindex))
@@ -204,12 +160,6 @@ class Reader:
             return answers.read_link(self._route.get(wire.get_link(ifindex)))
         except RequestRefused:
             return None
-
-    def table_messages(self) -> list[Message]:
-        """The raw messages of our table and its elements, empty where it is not there."""
-        elements = map(nfwire.dump_elements, classify.maps(cgroups=True))
-        requests = [nfwire.dump_rules(), nfwire.dump_leads(), *elements]
-        return [message for request in requests for message in self._dump_table(request)]
 
     def _add_link(self, found: Inventory, qdiscs: Iterable[Qdisc]) -> None:
         """Our IFB, or what stands in its place by index or by name."""
@@ -278,51 +228,6 @@ class Reader:
         places = [numbers.class_id(minor, ifindex) for minor in FILTERED]
         return [one for place in places for one in self._route.dump(wire.dump_filters(ifindex, place))]
 
-    def add_table(self, found: Inventory) -> None:
-        """Our table, with its elements and the rules of workloads."""
-        maps = {nfwire.read_map_name(one) for one in self._dump_table(nfwire.dump_maps())}
-        chains = self.chains()
-        if not maps and not chains:
-            return
-        rules = self.contents.read(self._dump_table(nfwire.dump_rules()))
-        known = [one for one in classify.maps(cgroups=True) if one.value in maps]
-        own = podrules.chains_of(chains)
-        found.specs[TableKey()] = TableSpec(
-            maps=frozenset({*(one.value for one in known), *(maps & {nfwire.RULES_MAP})}),
-            chains=chains - own,
-            rules=_in_order(rules),
-            dormant=self.is_dormant(),
-        )
-        found.specs.update(dict.fromkeys(_sets(maps), SetSpec()))
-        for chain, content in podrules.read(own, rules, self._leads()).items():
-            found.specs[chain] = content
-        for which in known:
-            for key, element in self.elements(which).items():
-                found.specs[key] = element
-
-    def rules(self) -> dict[RulesKey, RulesSpec]:
-        """The rules of every workload."""
-        rules = self.contents.read(self._dump_table(nfwire.dump_rules()))
-        return podrules.read(podrules.chains_of(self.chains()), rules, self._leads())
-
-    def _leads(self) -> list[tuple[int, str, str]]:
-        return [
-            one for message in self._dump_table(nfwire.dump_leads()) for one in nfwire.read_leads(message)
-        ]
-
-    def _dump_table(self, request: Request) -> list[Message]:
-        """A dump of something in our table, empty where that is not there."""
-        try:
-            return self._netfilter.dump(request)
-        except RequestRefused as problem:
-            if problem.refused.code != errno.ENOENT:
-                raise
-            return []
-
-
-def _sets(names: Iterable[str]) -> frozenset[SetKey]:
-    return frozenset(SetKey(name) for name in names if rulematch.is_set(name))
-
 
 def is_our_root(qdisc: Qdisc) -> bool:
     """Whether it is the root of a tree of ours."""
@@ -354,12 +259,3 @@ def _foreign_roots(qdiscs: Iterable[Qdisc]) -> dict[int, Root]:
         for ifindex, one in found.items()
         if not is_our_root(one)
     }
-
-
-def _in_order(rules: Iterable[RuleSpec]) -> tuple[RuleSpec, ...]:
-    """The rules of our chains, chain by chain, as `classify.table_spec` lists them."""
-    by_chain: dict[str, list[RuleSpec]] = {name: [] for name in classify.CHAIN_NAMES}
-    for rule in rules:
-        if rule.chain in by_chain:
-            by_chain[rule.chain].append(rule)
-    return tuple(rule for name in classify.CHAIN_NAMES for rule in by_chain[name])

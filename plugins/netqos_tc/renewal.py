@@ -99,7 +99,7 @@ def renewed(reader: Reader, last: Inventory, before: Fingerprint, now: Fingerpri
         for key in [key for key in found.specs if isinstance(key, TableKey | ElementKey | SetKey | RulesKey)]:
             del found.specs[key]
         found.names = None
-        reader.add_table(found)
+        found.specs.update(reader.table.specs())
     return found
 
 

@@ -48,13 +48,13 @@ class Standing:
                 return self._has_class(key)
             case TableKey():
                 if self._has_table is None:
-                    self._has_table = self._reader.has_table()
+                    self._has_table = self._reader.table.has_table()
                 return self._has_table
             case LinkKey(ifindex):
                 return self._reader.own_link(has_tree=self._classes(ifindex) is not None) is not None
             case SetKey():
                 if self._sets is None:
-                    self._sets = self._reader.sets()
+                    self._sets = self._reader.table.sets()
                 return key in self._sets
             case QueueKey() | FilterKey() | ElementKey() | RulesKey() | RedirectKey():
                 raise TypeError(f"nothing stands on {key}")
@@ -62,9 +62,9 @@ class Standing:
     def leads_to(self, key: ElementKey | RulesKey, minor: int) -> bool:
         """Whether an element, or a rule of a workload, still leads to a class."""
         if isinstance(key, RulesKey):
-            rules = self._reader.rules().get(key)
+            rules = self._reader.table.rules().get(key)
             return rules is not None and minor in {one for _item, one in podrules.classes(rules)}
-        element = self._reader.elements(key.map).get(key)
+        element = self._reader.table.elements(key.map).get(key)
         return element is not None and element.minor == minor
 
     def name(self, key: Key) -> str:

@@ -71,6 +71,10 @@ class FakeReader:
     root: Root = NOQUEUE
     ours: Mapping[Key, Spec] = field(default_factory=dict)
 
+    @property
+    def table(self) -> FakeReader:
+        return self
+
     def root_of(self, _ifindex: int) -> Root:
         return self.root
 

@@ -1,0 +1,123 @@
+"""Reads our nft table as the kernel has it: chains, rules, sets, elements. Decides nothing."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterable
+from typing import Final
+
+from netqos_tc import classify, nfwire, podrules, rulematch
+from netqos_tc.contents import Contents
+from netqos_tc.netlink import Channel, RequestRefused
+from netqos_tc.netmsg import Message, Request
+from netqos_tc.spec import (
+    ChainSpec,
+    ElementKey,
+    ElementMap,
+    ElementSpec,
+    Key,
+    RulesKey,
+    RuleSpec,
+    RulesSpec,
+    SetKey,
+    SetSpec,
+    Spec,
+    TableKey,
+    TableSpec,
+)
+
+
+class TableReader:
+    """Reads through a channel of one namespace; `contents` are what the rules were when they were first read."""
+
+    def __init__(self, netfilter: Channel) -> None:
+        """The channel stays the caller's."""
+        self._netfilter = netfilter
+        self.contents: Final = Contents()
+
+    def has_table(self) -> bool:
+        """Whether our nft table is there with its maps."""
+        return bool(self._dump_table(nfwire.dump_maps()))
+
+    def sets(self) -> frozenset[SetKey]:
+        """The sets of our table that rules look up."""
+        return _sets(map(nfwire.read_map_name, self._dump_table(nfwire.dump_maps())))
+
+    def chains(self) -> frozenset[ChainSpec]:
+        """The chains of our table."""
+        found = map(nfwire.read_chain, self._dump_table(nfwire.dump_chains()))
+        return frozenset(one for one in found if one is not None)
+
+    def is_dormant(self) -> bool:
+        """Whether our table is there but switched off."""
+        try:
+            return nfwire.is_dormant(self._netfilter.get(nfwire.get_table()))
+        except RequestRefused:
+            return False
+
+    def elements(self, which: ElementMap) -> dict[ElementKey, ElementSpec]:
+        """The elements of one map, empty where it is not there."""
+        found: dict[ElementKey, ElementSpec] = {}
+        for message in self._dump_table(nfwire.dump_elements(which)):
+            found.update(nfwire.read_elements(message))
+        return found
+
+    def messages(self) -> list[Message]:
+        """The raw messages of our table and its elements, empty where it is not there."""
+        elements = map(nfwire.dump_elements, classify.maps(cgroups=True))
+        requests = [nfwire.dump_rules(), nfwire.dump_leads(), *elements]
+        return [message for request in requests for message in self._dump_table(request)]
+
+    def specs(self) -> dict[Key, Spec]:
+        """Our table, with its elements and the rules of workloads; nothing where it is not there."""
+        found: dict[Key, Spec] = {}
+        maps = {nfwire.read_map_name(one) for one in self._dump_table(nfwire.dump_maps())}
+        chains = self.chains()
+        if not maps and not chains:
+            return found
+        rules = self.contents.read(self._dump_table(nfwire.dump_rules()))
+        known = [one for one in classify.maps(cgroups=True) if one.value in maps]
+        own = podrules.chains_of(chains)
+        found[TableKey()] = TableSpec(
+            maps=frozenset({*(one.value for one in known), *(maps & {nfwire.RULES_MAP})}),
+            chains=chains - own,
+            rules=_in_order(rules),
+            dormant=self.is_dormant(),
+        )
+        found.update(dict.fromkeys(_sets(maps), SetSpec()))
+        found.update(podrules.read(own, rules, self._leads()))
+        for which in known:
+            found.update(self.elements(which))
+        return found
+
+    def rules(self) -> dict[RulesKey, RulesSpec]:
+        """The rules of every workload."""
+        rules = self.contents.read(self._dump_table(nfwire.dump_rules()))
+        return podrules.read(podrules.chains_of(self.chains()), rules, self._leads())
+
+    def _leads(self) -> list[tuple[int, str, str]]:
+        return [
+            one for message in self._dump_table(nfwire.dump_leads()) for one in nfwire.read_leads(message)
+        ]
+
+    def _dump_table(self, request: Request) -> list[Message]:
+        """A dump of something in our table, empty where that is not there."""
+        try:
+            return self._netfilter.dump(request)
+        except RequestRefused as problem:
+            if problem.refused.code != errno.ENOENT:
+                raise
+            return []
+
+
+def _sets(names: Iterable[str]) -> frozenset[SetKey]:
+    return frozenset(SetKey(name) for name in names if rulematch.is_set(name))
+
+
+def _in_order(rules: Iterable[RuleSpec]) -> tuple[RuleSpec, ...]:
+    """The rules of our chains, chain by chain, as `classify.table_spec` lists them."""
+    by_chain: dict[str, list[RuleSpec]] = {name: [] for name in classify.CHAIN_NAMES}
+    for rule in rules:
+        if rule.chain in by_chain:
+            by_chain[rule.chain].append(rule)
+    return tuple(rule for name in classify.CHAIN_NAMES for rule in by_chain[name])
