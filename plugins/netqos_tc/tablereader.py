@@ -85,9 +85,9 @@ class TableReader:
             dormant=self.is_dormant(),
         )
         found.update(dict.fromkeys(_sets(maps), SetSpec()))
-        found.update(podrules.read(own, rules, self._leads()))
+        found.update(podrules.read(own, rules, self._leads()).items())
         for which in known:
-            found.update(self.elements(which))
+            found.update(self.elements(which).items())
         return found
 
     def rules(self) -> dict[RulesKey, RulesSpec]:
