@@ -77,11 +77,12 @@ def test_real_traffic_in_both_directions_is_decided_the_same_again(
     other.write_text(OTHER, encoding="ascii")
     with recording(daemon, file):
         traffic = Traffic(rig)
-        traffic.tcp("web").start()
         traffic.tcp("batch").start()
-        traffic.tcp("api", towards_pod=True).start()
         traffic.tcp("batch", towards_pod=True).start()
-        time.sleep(1.5)
+        time.sleep(1)  # alone they fill both directions, on any machine
+        traffic.tcp("web").start()
+        traffic.tcp("api", towards_pod=True).start()
+        time.sleep(1)
         traffic.stop()
     found = replayed(capsys, str(file))
     assert {(one["device"], one["direction"]) for one in found["units"]} == {
@@ -97,8 +98,7 @@ def test_real_traffic_in_both_directions_is_decided_the_same_again(
         ]
         for one in changed["units"]
     }
-    assert 55 <= lowest["tx"][0] < 64 < lowest["tx"][1] <= 80
-    assert lowest["rx"][0] < lowest["rx"][1]
+    assert (lowest["tx"], lowest["rx"][0] < lowest["rx"][1]) == ([56, 72], True)
     assert changed["differing_ticks"] > 0
     assert "L2 keeps its guarantee of 8M" in str(changed["differences"])
 
