@@ -13,7 +13,7 @@ from pathlib import Path
 from netqos.testing.processes import run_tool
 from netqos.testing.statusclient import NotReachable, StatusClient
 from tests.apiserver.client import ApiError, Document
-from tests.apiserver.kube import CORE, Kube, pods_path
+from tests.apiserver.kube import CORE, NODESLOS, Kube, pods_path
 from tests.kube.manifests import is_hook
 from tests.node.agent import SOCKET
 from tests.node.managers import Managers
@@ -33,6 +33,15 @@ SERVICE_RULES = """table ip rig_pod_services {{
 }}
 """
 
+SLO = {
+    "systemStrategy": {"totalNetworkBandwidth": "200M"},
+    "resourceQOSStrategy": {
+        "lsClass": {"networkQOS": {"enable": True, "egressRequest": 30, "ingressRequest": 25}},
+        "beClass": {"networkQOS": {"enable": True, "egressRequest": 20, "ingressRequest": 15}},
+    },
+}
+"""In force at a node whose levels are on."""
+
 # A namespace comes before what is in it, rights before who uses them.
 _ORDER = ("CustomResourceDefinition", "Namespace", "ServiceAccount", "ClusterRole", "ConfigMap")
 
@@ -47,6 +56,11 @@ class Cluster:
         self.managers = Managers(node.machine, controllers, node.server.access)
         self.managers.start()
         self._serve_pods()
+
+    def switch_on(self) -> None:
+        """Give the node a NodeSLO."""
+        head = {"apiVersion": "slo.koordinator.sh/v1alpha1", "kind": "NodeSLO"}
+        self.node.api.create(NODESLOS, {**head, "metadata": {"name": self.node.name}, "spec": SLO})
 
     def deploy(self, documents: Iterable[Document]) -> None:
         """`kubectl apply --server-side` of manifests, and wait until their DaemonSet is rolled out."""

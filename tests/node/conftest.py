@@ -10,7 +10,7 @@ import pytest
 
 from netqos.testing.traffic import Traffic
 from tests.apiserver.gobuild import Unavailable
-from tests.apiserver.kube import NODESLOS, Kube
+from tests.apiserver.kube import Kube
 from tests.kube.manifests import helm, kustomize
 from tests.node.cluster import NAMESPACE, Cluster
 from tests.node.footprint import footprint, wait_as_before
@@ -56,22 +56,12 @@ def cluster(node_programs: NodePrograms, controllers: Path, image_archive: Path)
         yield Cluster(node, controllers)
 
 
-SLO = {
-    "systemStrategy": {"totalNetworkBandwidth": "200M"},
-    "resourceQOSStrategy": {
-        "lsClass": {"networkQOS": {"enable": True, "egressRequest": 30, "ingressRequest": 25}},
-        "beClass": {"networkQOS": {"enable": True, "egressRequest": 20, "ingressRequest": 15}},
-    },
-}
-
-
 @pytest.fixture(scope="session")
 def deployed(cluster: Cluster, renderer: Path) -> Iterator[Cluster]:
     """netqos, rolled out; at the end it is uninstalled, and the node must be as it was."""
     cluster.show_pods()
     before = footprint(cluster.node)
-    slo = {"apiVersion": "slo.koordinator.sh/v1alpha1", "kind": "NodeSLO", "spec": SLO}
-    cluster.node.api.create(NODESLOS, {**slo, "metadata": {"name": cluster.node.name}})
+    cluster.switch_on()
     cluster.deploy(kustomize(renderer, "plain"))
     yield cluster
     cluster.uninstall(helm(renderer, NAMESPACE))

@@ -68,6 +68,11 @@ def test_its_probes_pass_and_prometheus_is_answered_on_the_nodes_address(deploye
     assert "netqos_source_state" in deployed.node.machine.run(ask).stdout
 
 
+def test_what_it_sends_itself_is_of_the_highest_level(deployed: Cluster) -> None:
+    meta = deployed.pod()["metadata"]
+    assert deployed.ask("explain", f"{meta['namespace']}/{meta['name']}")["pod"]["level"] == "L0"
+
+
 def test_what_helm_renders_changes_nothing(deployed: Cluster, renderer: Path) -> None:
     before = deployed.node.api.get(DAEMONSET)["metadata"]
     deployed.apply(one for one in helm(renderer, NAMESPACE) if not is_hook(one))
