@@ -8,12 +8,14 @@ insists on are files of our own over the real ones.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -74,7 +76,17 @@ def join_init(hierarchies: Sequence[dict[str, str]]) -> None:
         offered = place / "cgroup.controllers"
         if offered.exists():
             wanted = " ".join(f"+{name}" for name in offered.read_text(encoding="ascii").split())
-            (place / "cgroup.subtree_control").write_text(wanted, encoding="ascii")
+            hand_on(place / "cgroup.subtree_control", wanted)
+
+
+def hand_on(file: Path, wanted: str) -> None:
+    """It is refused while the process outside that started this one is still in the root."""
+    for _ in range(500):
+        with contextlib.suppress(OSError):
+            file.write_text(wanted, encoding="ascii")
+            return
+        time.sleep(0.01)
+    file.write_text(wanted, encoding="ascii")
 
 
 def cover(folder: Path) -> None:

@@ -64,8 +64,12 @@ class Machine:
             self._keeper = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=tool_environment()
             )
-        self._wait_ready()
         self.init = only_child(self._keeper)
+        for folder in self._branch.folders(
+            "init.scope"
+        ):  # it has made the namespaces: out of the tree's root with it
+            (folder / "cgroup.procs").write_text(str(self._keeper.pid), encoding="ascii")
+        self._wait_ready()
 
     def command(self, argv: Sequence[str], *, unit: str = SHELL_UNIT) -> list[str]:
         """The command line that runs `argv` on the machine, in the cgroup of a unit (`system.slice/x.service`)."""
