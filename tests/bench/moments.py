@@ -9,7 +9,7 @@ from itertools import pairwise
 from netqos.testing.analysis import Series
 
 BIN_S, STEP_S = 0.1, 0.05
-_BAND = 0.1
+_BAND, _STEADY = 0.1, 0.9
 _DATA_BYTES = 10_000
 """More than a connection's first handshake: data has begun to arrive."""
 
@@ -56,18 +56,18 @@ def held_after_s(
 def steady_after_s(
     series: Series, rates_bps: Mapping[str, float], *, start_s: float, end_s: float, for_s: float
 ) -> float | None:
-    """Seconds until every source first stays within 10 percent of a rate for a while; None: never.
+    """Seconds until every source first is within 10 percent of a rate, and is so in nine bins of ten for a while.
 
-    Looked at longer than an onset, so that one stall of the machine much later says nothing.
+    None: never. One bin of ten is the machine's: it is looked at for longer than an onset, and a program that is not
+    scheduled for a moment sends nothing, whoever shapes it.
     """
-    rates = {name: series.bins(name, start_s, end_s, width_s=BIN_S, step_s=STEP_S) for name in rates_bps}
-    needed = max(1, round((for_s - BIN_S) / STEP_S) + 1)
-    in_a_row = 0
-    for place, bins in enumerate(zip(*rates.values(), strict=True)):
-        is_good = all(
-            abs(one - rate) <= _BAND * rate for one, rate in zip(bins, rates_bps.values(), strict=True)
-        )
-        in_a_row = in_a_row + 1 if is_good else 0
-        if in_a_row == needed:
-            return (place + 1 - needed) * STEP_S
+    bins = [series.bins(name, start_s, end_s, width_s=BIN_S, step_s=STEP_S) for name in rates_bps]
+    good = [
+        all(abs(one - rate) <= _BAND * rate for one, rate in zip(rates, rates_bps.values(), strict=True))
+        for rates in zip(*bins, strict=True)
+    ]
+    while_bins = max(1, round((for_s - BIN_S) / STEP_S) + 1)
+    for place in range(len(good) - while_bins + 1):
+        if good[place] and sum(good[place : place + while_bins]) >= _STEADY * while_bins:
+            return place * STEP_S
     return None

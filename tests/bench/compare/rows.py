@@ -56,7 +56,7 @@ def _of_direction(way: Direction) -> Iterator[Measure]:
         title=f"{word}: L0 joins, steady after",
         unit="ms",
         less_is_better=True,
-        how="until every level first stays for a second within 10 percent of its own rate at the end, whatever that is",
+        how="until every level is within 10 percent of its own rate at the end, in nine bins of ten for a second",
         resolution=1000 * STEP_S,
     )
     yield from _of_rates(way)

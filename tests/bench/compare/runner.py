@@ -6,9 +6,8 @@ import os
 import platform
 import time
 import traceback
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import product
 
 import netqos
 from tests.bench.compare.measures import evaluate
@@ -55,7 +54,8 @@ def run(job: Job) -> tuple[Result, list[str]]:
     found = {name: Contestant(name=name, how=made.how) for name, made in job.enforcers.items()}
     failed: list[str] = []
     repeated = 0
-    for number, (name, made) in product(range(1, job.runs + 1), job.enforcers.items()):
+    for number, name in turns(tuple(job.enforcers), job.runs):
+        made = job.enforcers[name]
         start_s = time.monotonic()
         try:
             recording, again = _recorded(made, job, repeats=_REPEATS - repeated)
@@ -70,6 +70,14 @@ def run(job: Job) -> tuple[Result, list[str]]:
         say(f"compare: run {number} of {job.runs}, {name}: {time.monotonic() - start_s:.0f} s")
     about = {"runs": job.runs, "repeated": repeated, **job.about}
     return Result(policy=policy_json(job.policy), contestants=tuple(found.values()), about=about), failed
+
+
+def turns(names: Sequence[str], runs: int) -> Iterator[tuple[int, str]]:
+    """Who runs when: all of them in each round, which begins with another one each time."""
+    for number in range(runs):
+        first = number % len(names)
+        for name in (*names[first:], *names[:first]):
+            yield number + 1, name
 
 
 def _recorded(made: type[Enforcer], job: Job, *, repeats: int) -> tuple[Recording, int]:

@@ -10,6 +10,7 @@ from tests.bench import __main__ as bench
 from tests.bench.compare import command
 from tests.bench.compare.measures import evaluate
 from tests.bench.compare.results import Contestant, Result, policy_json, write
+from tests.bench.compare.runner import turns
 from tests.bench.compare.script import Times
 from tests.bench.compare.surface import Enforcer, load, usual_policy
 from tests.unit.bench.runs import POLICY, recording
@@ -74,6 +75,13 @@ def test_the_whole_comparison_takes_under_ten_minutes() -> None:
     assert times.scaled(0.5) == Times(
         before_s=0.5, join_s=2.25, gone_s=0.5, back_s=0.6, node_s=0.6, short_s=0.8
     )
+
+
+def test_each_round_begins_with_another_one() -> None:
+    assert list(turns(("a", "b", "c"), 4)) == [
+        *((1, "a"), (1, "b"), (1, "c"), (2, "b"), (2, "c"), (2, "a")),
+        *((3, "c"), (3, "a"), (3, "b"), (4, "a"), (4, "b"), (4, "c")),
+    ]
 
 
 def test_guarantees_fill_each_total() -> None:

@@ -42,17 +42,18 @@ def test_what_begins_right_after_a_stop_is_not_what_stopped() -> None:
     assert departed_s(series(back_at_once), "rx L1", *late) == GONE[0]
 
 
-def test_steady_is_the_first_while_within_the_band() -> None:
+def test_steady_is_the_first_while_nine_tenths_of_which_are_in_the_band() -> None:
     def wavering(way: Direction, level: Level, at_s: float) -> float:
-        return 150.0 if at_s < 102.0 or 102.5 <= at_s < 102.6 or at_s >= 105 else 105.0
+        is_out = at_s < 102.0 or 102.5 <= at_s < 102.7 or 104.0 <= at_s < 104.05 or at_s >= 106
+        return 150.0 if is_out else 105.0
 
     asked = {"tx L0": 100.0, "rx L2": 100.0}
     found = [
-        steady_after_s(series(wavering), asked, start_s=101.0, end_s=106.0, for_s=for_s)
-        for for_s in (0.3, 1.0, 2.5)
+        steady_after_s(series(wavering), asked, start_s=101.0, end_s=107.0, for_s=for_s)
+        for for_s in (0.3, 1.0, 2.0, 4.5)
     ]
-    assert found[:2] == [pytest.approx(1.0), pytest.approx(1.6)]
-    assert found[2] is None
+    # One bad step of 50 ms is in two bins of the nineteen of a second; 200 ms are in five.
+    assert found == [pytest.approx(1.0), pytest.approx(1.7), pytest.approx(1.7), None]
 
 
 def test_the_longest_gap_between_readings() -> None:
