@@ -9,12 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from netqos.engine import room
+from netqos.engine.damping import step_bps
 from netqos.engine.fluidflows import Demand, Kind
 from netqos.engine.fluidloop import FluidLoop
 from netqos.engine.fluidtree import Member
 from netqos.engine.fluidunit import FluidUnit, Traffic
 from netqos.engine.rounds import decide
-from netqos.engine.steer import MIN_STEP, LoopPolicy, UnitState
+from netqos.engine.steer import LoopPolicy, UnitState
 from netqos.model.levels import Level, PerLevel
 from netqos.model.traffic import Decision
 from tests.property import fluids as some
@@ -145,7 +146,7 @@ def test_it_converges_from_any_state(policy: LoopPolicy, data: st.DataObject) ->
     traffic = data.draw(steady(policy))
     settled = ceilings(policy, traffic, None, end_s=3.0)[-1]
     from_any = ceilings(policy, traffic, data.draw(states(policy)), end_s=3.0)
-    near_bps = policy.total_bps * MIN_STEP * (1 + 2 * policy.headroom) + 1000
+    near_bps = step_bps(policy.total_bps, policy.headroom) + 1000
     for decision in from_any[TICKS_TO_RAISE:]:
         for level in Level:
             promised_bps = min(policy.bands[level].guarantee_bps, settled.rates_bps[level])

@@ -13,16 +13,12 @@ from typing import Any
 
 from netqos.engine import room
 from netqos.engine.allocate import allocate, needs_bps, unrestricted
+from netqos.engine.counting import MIN_GAP_S, elapsed_between, rates_over
+from netqos.engine.damping import Damping, step_bps
 from netqos.engine.room import RoomState
 from netqos.model.desired import Band
 from netqos.model.levels import Level, PerLevel
 from netqos.model.traffic import Decision, UnitSample
-
-MAX_GAP_S = 5.0
-"""A longer time between samples (suspend, a stopped process) tells an average of the past, not what is happening."""
-
-MIN_GAP_S = 0.001
-"""In a shorter time a single 64 KB packet reads as hundreds of megabits; the next sample covers the time as well."""
 
 NEEDS_KEPT = 4
 """A lending backend keeps free for L1 and L2 the lowest need of this many ticks (contract 3)."""
@@ -31,15 +27,6 @@ SERVED = 0.98
 """With packets waiting, a level at this share of its guarantee wants more (contract 3).
 
 Below it HTB serves the level anyway.
-"""
-
-MIN_STEP = 0.02
-"""A ceiling is lowered by less than this share of the total only once the new value has stood for the hold.
-
-Otherwise measuring noise would be written to the kernel on every tick. Raising is always immediate. A lending backend
-raises L0's ceiling by this share at least, and lowers what was raised only when the law gave less for all of a hold: a
-ceiling that is too high takes nothing from the others' guarantees there, while one that is too low costs L0 a tick.
-Where needs have headroom, so has the step: what moves one percent to both sides moves nothing.
 """
 
 NOTHING_MEASURED = PerLevel(0, 0, 0)
@@ -120,13 +107,13 @@ def step(state: UnitState, sample: UnitSample, policy: LoopPolicy) -> tuple[Unit
     """One tick. None instead of a decision: the sample gave no rate (the first one, a counter that went back, no time
     passed, or far too much); rates, contention and ceilings stay as they are.
     """
-    elapsed_s = _elapsed_s(state.base, sample)
+    elapsed_s = elapsed_between(state.base, sample)
     if elapsed_s is None:
         return _counting_from(state, sample), None
     if elapsed_s < MIN_GAP_S:
         return state, None
     assert state.base is not None
-    rates = _rates_bps(state.base, sample, elapsed_s)
+    rates = rates_over(state.base, sample, elapsed_s)
     measured, policy = _in_room(replace(state, base=sample, rates_bps=rates), policy)
     backlogged = _backlogged(sample, rates, policy)
     measured = _judge(measured, _load(rates, policy), is_backlogged=any(backlogged), policy=policy)
@@ -145,14 +132,6 @@ def step(state: UnitState, sample: UnitSample, policy: LoopPolicy) -> tuple[Unit
         guarantees_bps=settled.guarantees_bps,
     )
     return settled, decision
-
-
-def rates_between(base: UnitSample | None, sample: UnitSample) -> PerLevel[int] | None:
-    """The levels' rates between two samples; None where none can be told."""
-    elapsed_s = _elapsed_s(base, sample)
-    if base is None or elapsed_s is None or elapsed_s < MIN_GAP_S:
-        return None
-    return _rates_bps(base, sample, elapsed_s)
 
 
 def _in_room(state: UnitState, policy: LoopPolicy) -> tuple[UnitState, LoopPolicy]:
@@ -182,22 +161,6 @@ def _with(state: UnitState, **changes: Any) -> UnitState:
 def _moved(state: UnitState) -> tuple[object, ...]:
     """What a decision puts in force."""
     return state.ceilings_bps, state.room_bps, state.guarantees_bps
-
-
-def _elapsed_s(base: UnitSample | None, sample: UnitSample) -> float | None:
-    """Seconds between two samples, None when nothing can be counted from the one to the other."""
-    if base is None or base.unit != sample.unit:
-        return None
-    elapsed_s = sample.taken_at_s - base.taken_at_s
-    went_back = any(now < then for now, then in zip(sample.level_bytes, base.level_bytes, strict=True))
-    return None if went_back or not 0 <= elapsed_s <= MAX_GAP_S else elapsed_s
-
-
-def _rates_bps(base: UnitSample, sample: UnitSample, elapsed_s: float) -> PerLevel[int]:
-    def rate(level: Level) -> int:
-        return round((sample.level_bytes[level] - base.level_bytes[level]) * 8 / elapsed_s)
-
-    return PerLevel(rate(Level.L0), rate(Level.L1), rate(Level.L2))
 
 
 def _backlogged(sample: UnitSample, rates: PerLevel[int], policy: LoopPolicy) -> PerLevel[bool]:
@@ -273,7 +236,7 @@ def _settle(state: UnitState, wanted: PerLevel[int], policy: LoopPolicy) -> Unit
     since_s = state.wanted_since_s if wanted == state.wanted_bps else now_s
     settled = _with(state, policy=policy, wanted_bps=wanted, wanted_since_s=since_s)
     if held is not None and wanted != held and state.policy == policy:
-        ceilings = PerLevel(*(_damped(settled, level, policy) for level in Level))
+        ceilings = _damped(settled, held, policy)
     else:
         ceilings = wanted
     return _with(settled, ceilings_bps=ceilings, raised_s=_raised_s(settled, ceilings.l0))
@@ -290,20 +253,18 @@ def _raised_s(state: UnitState, l0_bps: int) -> float | None:
     return state.base.taken_at_s if is_raised or is_wanted else state.raised_s
 
 
-def _damped(state: UnitState, level: Level, policy: LoopPolicy) -> int:
-    """A level's next ceiling: little is taken away only after it has stood for the hold."""
+def _damped(state: UnitState, held: PerLevel[int], policy: LoopPolicy) -> PerLevel[int]:
     assert state.base is not None
-    assert state.ceilings_bps is not None
     assert state.wanted_bps is not None
-    now_s, old, new = state.base.taken_at_s, state.ceilings_bps[level], state.wanted_bps[level]
-    step_bps = policy.total_bps * MIN_STEP * (1 + 2 * policy.headroom)
-    if new < old:
-        is_late = policy.lends and state.raised_s is not None and now_s - state.raised_s < policy.hold_s
-        has_stood = now_s - state.wanted_since_s >= policy.hold_s
-        return old if is_late or (old - new <= step_bps and not has_stood) else new
-    if old < new and policy.lends and state.contention:
-        return min(max(new, old + round(step_bps)), policy.bands[level].ceiling_bps)
-    return new
+    now_s, wanted, bands = state.base.taken_at_s, state.wanted_bps, policy.bands
+    damping = Damping(
+        step_bps=step_bps(policy.total_bps, policy.headroom),
+        has_stood=now_s - state.wanted_since_s >= policy.hold_s,
+        was_raised=policy.lends and state.raised_s is not None and now_s - state.raised_s < policy.hold_s,
+        raises_whole=policy.lends and state.contention,
+    )
+    ceilings = [damping.ceiling_bps(held[one], wanted[one], most=bands[one].ceiling_bps) for one in Level]
+    return PerLevel(*ceilings)
 
 
 def _counting_from(state: UnitState, sample: UnitSample) -> UnitState:
