@@ -38,6 +38,7 @@ from tests.bench.livechanges import live_changes
 from tests.bench.loopcost import loop_cost
 from tests.bench.loss import class_changes, move, take_over
 from tests.bench.many import many
+from tests.bench.nodeagent import node_agent
 from tests.bench.nodepods import node_pods
 from tests.bench.onsets import onsets
 from tests.bench.options import Options, say
@@ -89,9 +90,10 @@ BENCHES: Mapping[str, Callable[[Options], list[Figure]]] = {
     "kube-reconnects": kube_reconnects,
     "kube-quiet": kube_quiet,
     "node-pods": node_pods,
+    "node-agent": node_agent,
 }
 
-LONG = frozenset({"bottleneck", "kube-outage", "kube-reconnects", "kube-quiet", "node-pods"})
+LONG = frozenset({"bottleneck", "kube-outage", "kube-reconnects", "kube-quiet", "node-pods", "node-agent"})
 """Those of ten minutes to an hour, and those on a real node, run only where they are named."""
 
 ALL = "all"
