@@ -86,7 +86,7 @@ class LevelWhy:
     """A level's ceiling: `wanted_bps` is what the law gives, and differs while a little less has not stood for long.
 
     `kept_bps` is what is kept free of the total for each of the others; `held_s` is for how long the law has given the
-    same.
+    same, `needed_s` how long ago it gave what L0's ceiling was raised to; what is taken away has to stand for `hold_s`.
     """
 
     term: Term
@@ -94,7 +94,9 @@ class LevelWhy:
     wanted_bps: int
     kept_bps: PerLevel[int]
     guarantees_bps: PerLevel[int]
+    hold_s: float
     held_s: float = 0.0
+    needed_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,6 +184,7 @@ def _levels(ground: Ground, policy: LoopPolicy) -> PerLevel[LevelWhy]:
         left_bps = policy.total_bps - sum(kept[level])
         is_moved = made.contention and (level is Level.L0 or not policy.lends)
         term = _term(level, left_bps, bands[level]) if is_moved else Term.OWN_CEILING
+        is_raised = policy.lends and level is Level.L0
         is_cut = bands[level].ceiling_bps < ground.policy.bands[level].ceiling_bps
         return LevelWhy(
             term=Term.ROOM if term is Term.OWN_CEILING and is_cut else term,
@@ -189,7 +192,9 @@ def _levels(ground: Ground, policy: LoopPolicy) -> PerLevel[LevelWhy]:
             wanted_bps=wanted[level],
             kept_bps=kept[level],
             guarantees_bps=guarantees,
+            hold_s=policy.hold_s,
             held_s=made.at_s - state.wanted_since_s,
+            needed_s=made.at_s - state.raised_s if is_raised and state.raised_s is not None else None,
         )
 
     return PerLevel(*(level_why(level) for level in Level))

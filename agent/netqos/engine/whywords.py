@@ -9,6 +9,13 @@ from netqos.engine.why import Cause, ContentionWhy, LevelWhy, RoomWhy, Share, Te
 from netqos.model.levels import Level
 
 FREE = (Term.OWN_CEILING, Term.ROOM)
+GIVEN = {
+    Term.OWN_CEILING: ", its own ceiling",
+    Term.ROOM: ", all of the room",
+    Term.GUARANTEE: ", its guarantee",
+    Term.FLOOR: ", the least that the node itself needs",
+    Term.LEFT: "",
+}
 _SCALES = ((10**12, "T"), (10**9, "G"), (10**6, "M"), (10**3, "k"))
 
 
@@ -72,24 +79,20 @@ def of_room(why: RoomWhy) -> str:
 
 
 def of_level(level: Level, why: LevelWhy) -> str:
-    """`L0 may use 800M: L1 uses nothing and L2 keeps its guarantee of 200M`; the term is of what the law gives."""
-    may = f"{level.name} may use {amount(why.ceiling_bps)}"
+    """`L0 may use 800M: L1 uses nothing and L2 keeps its guarantee of 200M`; and why it is more than the law gives."""
+    may, given = f"{level.name} may use {amount(why.ceiling_bps)}", GIVEN[why.term]
+    kept = "" if why.term in FREE else _kept(level, why)
     if why.wanted_bps < why.ceiling_bps:
-        stood = f"until that has stood ({_seconds(why.held_s)} so far)"
-        may += f", over the law's {amount(why.wanted_bps)} {stood}"
-    match why.term:
-        case Term.OWN_CEILING:
-            return f"{may}, its own ceiling"
-        case Term.ROOM:
-            return f"{may}, all of the room"
-        case Term.GUARANTEE:
-            return f"{may}, its guarantee: {_kept(level, why)}"
-        case Term.FLOOR:
-            return f"{may}, the least that the node itself needs: {_kept(level, why)}"
-        case Term.LEFT:
-            return f"{may}: {_kept(level, why)}"
-        case _:
-            assert_never(why.term)
+        told = f" ({kept})" if kept else ""
+        return f"{may}: the law gives {amount(why.wanted_bps)}{given}{told}, but {_stays(why)}"
+    return f"{may}{given}: {kept}" if kept else f"{may}{given}"
+
+
+def _stays(why: LevelWhy) -> str:
+    hold = _seconds(why.hold_s)
+    if why.needed_s is not None and why.needed_s < why.hold_s:
+        return f"this was needed {_seconds(why.needed_s)} ago and stays for {hold}"
+    return f"so little less has to stand for {hold}, {_seconds(why.held_s)} so far"
 
 
 def amount(bps: float) -> str:

@@ -172,8 +172,19 @@ def test_a_ceiling_that_is_held_back_says_so() -> None:
     unit.settle((790, 100, 100), waits=True)
     found = [why(unit.tick((780, 110, 100), waits=True)) for _ in range(6)][-1]
     assert of_level(Level.L0, found.levels.l0) == (
-        "L0 may use 800M, over the law's 790M until that has stood (0.1s so far): "
-        "L1 is left 110M and L2 is left 100M"
+        "L0 may use 800M: the law gives 790M (L1 is left 110M and L2 is left 100M), "
+        "but so little less has to stand for 1s, 0.1s so far"
+    )
+
+
+def test_a_ceiling_that_was_raised_and_stays_says_so() -> None:
+    unit = Unit(LENDING)
+    unit.settle((500, 300, 200), waits=True)
+    unit.settle((700, 100, 100), waits=True)
+    found = [why(unit.tick((500, 300, 200), waits=True)) for _ in range(6)][-1]
+    assert of_level(Level.L0, found.levels.l0) == (
+        "L0 may use 800M: the law gives 500M, its guarantee (L1 keeps its guarantee of 300M and L2 keeps its "
+        "guarantee of 200M), but this was needed 0.15s ago and stays for 1s"
     )
 
 
