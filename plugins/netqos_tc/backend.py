@@ -61,6 +61,7 @@ class TcBackend:
         self._links: Mapping[int, Link] = {}
         self._asked_for: frozenset[int] = frozenset()
         self._is_shaping = False
+        self._has_written = False
         self._uplinks: tuple[int, ...] = ()
         self._steered: Mapping[int, Steered] = {}
         self._own_hooks: frozenset[int] = frozenset()
@@ -96,8 +97,6 @@ class TcBackend:
         found = kernel.reader.inventory().specs.get(TableKey())
         table = found if isinstance(found, TableSpec) else None
         capabilities, self._facilities = probe(kernel.route, self._nft, table=table)
-        if table is not None:
-            kernel.reader.table.contents.learn(table, self._nft, kernel.netfilter)
         return capabilities
 
     async def observe(self) -> TcObserved:
@@ -105,6 +104,9 @@ class TcBackend:
         kernel = self._open()
         kernel.reader.hooks.forget(kernel.surroundings.look(self._watched()))
         found, self._print = self._read(kernel)
+        if self._has_written:
+            kernel.reader.table.contents.keep(self._context.state)
+            self._has_written = False
         if self._net_classes is not None:
             self._classes_seen = self._net_classes.look()
             found.specs |= self._classes_seen.elements()
@@ -188,7 +190,7 @@ class TcBackend:
         kernel = self._open()
         if self._evidence is not None and not self._is_shaping:
             self._evidence.end()
-        self._print = None
+        self._print, self._has_written = None, True
         kernel.looker.awaits(None)
         tools = Tools(
             route=kernel.route,
@@ -292,6 +294,7 @@ class TcBackend:
     def _open(self) -> Kernel:
         if self._kernel is None:
             self._kernel = Kernel.open()
+            self._kernel.reader.table.contents.remember(self._context.state)
             watch, inbound = (Watch(self._kernel.netfilter, self._nft, one) for one in (EGRESS, INBOUND))
             self._evidence = Evidence(self._kernel.route, watch, inbound, self._context.monotonic)
         return self._kernel

@@ -144,7 +144,7 @@ def begins_at(spec: TableSpec) -> int:
     return next((int(one[1]) for one in found if one), 0)
 
 
-def text_of(spec: TableSpec, table: str = TABLE) -> str:
+def text_of(spec: TableSpec) -> str:
     """The commands that make a table of ours."""
     return setup_text(
         cgroups=has_cgroups(spec),
@@ -152,7 +152,6 @@ def text_of(spec: TableSpec, table: str = TABLE) -> str:
         sources=has_sources(spec),
         net_classes=has_net_classes(spec),
         ruled=is_ruled(spec),
-        table=table,
     )
 
 

@@ -2,24 +2,23 @@
 
 A rule is recognised by its comment, which whoever replaces it may keep. Nothing in the kernel changes a rule, but
 another one may take its place; so what a rule does, as the kernel tells it, is kept here from when it was first seen,
-and one that does something else is nobody's. What we make anew ourselves is forgotten first. The rules that all nodes
-have are compared at the start too: made once more for a moment, in a table that is dormant.
+and one that does something else is nobody's. What we make anew ourselves is forgotten first. Of the rules that all
+nodes have it is kept in the state folder too, over restarts; those of workloads would be too many.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+import hashlib
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from typing import Final
 
-from netqos.backend import NftRunner
-from netqos.errors import NetqosError
+from netqos.backend import StateStore
 from netqos_tc import classify, nfwire
-from netqos_tc.netlink import Channel, RequestRefused
 from netqos_tc.netmsg import Message
-from netqos_tc.spec import RuleSpec, TableSpec
+from netqos_tc.spec import RuleSpec
 
-_TABLE: Final = "netqos_contents"
+_DOCUMENT: Final = "rules"
 _Place = tuple[str, str]
 
 
@@ -28,7 +27,7 @@ class Contents:
 
     def __init__(self) -> None:
         """Nothing is known."""
-        self._known: dict[_Place, int] = {}
+        self._known: dict[_Place, str] = {}
 
     def read(self, messages: Iterable[Message]) -> list[RuleSpec]:
         """All rules of our table; one that is not what it was has no comment any more."""
@@ -39,27 +38,31 @@ class Contents:
         """Take the rules of some chains for what they are when they are seen next: we have made them anew."""
         self._known = {place: content for place, content in self._known.items() if place[0] not in chains}
 
-    def learn(self, spec: TableSpec, nft: Callable[[], NftRunner], netfilter: Channel) -> None:
-        """Learn what the rules of a table do that is made of this text; nothing where the kernel takes none aside."""
-        text = classify.text_of(spec, table=_TABLE).partition("\n")[
-            2
-        ]  # without the line that makes the table
-        end = f"delete table inet {_TABLE}\n"
-        begin = f"add table inet {_TABLE}\n{end}add table inet {_TABLE} {{ flags dormant; }}\n"
-        try:
-            nft().run(begin + text)
-            try:
-                messages = netfilter.dump(nfwire.dump_rules(_TABLE))
-            finally:
-                nft().run(end)
-        except (NetqosError, RequestRefused):
-            return
-        for message in messages:
-            one = nfwire.read_rule(message)
-            self._known[one.chain, one.comment] = hash(nfwire.read_expressions(message))
+    def remember(self, state: StateStore) -> None:
+        """Know what an earlier daemon has kept; nothing where that is no document of ours."""
+        kept = state.load(_DOCUMENT)
+        for name, content in kept.items() if isinstance(kept, dict) else ():
+            chain, _, comment = str(name).partition(" ")
+            self._known[chain, comment] = str(content)
 
-    def _read(self, message: Message, before: dict[_Place, int]) -> RuleSpec:
-        one, content = nfwire.read_rule(message), hash(nfwire.read_expressions(message))
+    def keep(self, state: StateStore) -> None:
+        """Keep what is known of the rules that all nodes have; without any the document goes."""
+        own = {
+            f"{chain} {comment}": content
+            for (chain, comment), content in sorted(self._known.items())
+            if chain in classify.CHAIN_NAMES
+        }
+        if own:
+            state.save(_DOCUMENT, own)
+        else:
+            state.delete(_DOCUMENT)
+
+    def _read(self, message: Message, before: dict[_Place, str]) -> RuleSpec:
+        one, content = nfwire.read_rule(message), _digest(nfwire.read_expressions(message))
         place = one.chain, one.comment
         known = self._known.setdefault(place, before.get(place, content))
         return one if content == known else replace(one, comment="")
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.blake2b(content, digest_size=8).hexdigest()

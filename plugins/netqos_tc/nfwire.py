@@ -77,9 +77,9 @@ def dump_chains() -> Request:
     return Request(_GETCHAIN, netmsg.DUMP, _GENMSG.pack(_INET, 0, 0))
 
 
-def dump_rules(table: str = TABLE) -> Request:
-    """The rules of a table, chain by chain in their order."""
-    return Request(_GETRULE, netmsg.DUMP, _GENMSG.pack(_INET, 0, 0) + string(_NAME_OF_TABLE, table))
+def dump_rules() -> Request:
+    """The rules of our table, chain by chain in their order."""
+    return Request(_GETRULE, netmsg.DUMP, _of_table())
 
 
 def dump_maps() -> Request:

@@ -74,6 +74,7 @@ class TableReader:
         maps = {nfwire.read_map_name(one) for one in self._dump_table(nfwire.dump_maps())}
         chains = self.chains()
         if not maps and not chains:
+            self.contents.read([])
             return found
         rules = self.contents.read(self._dump_table(nfwire.dump_rules()))
         known = [one for one in classify.maps(cgroups=True) if one.value in maps]
