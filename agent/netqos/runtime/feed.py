@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections import deque
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from functools import partial
 from typing import Generic, TypeVar
 from weakref import WeakKeyDictionary
@@ -38,7 +37,7 @@ class Feed(Generic[T]):
     def __init__(self, *, pace_s: float = PACE_S) -> None:
         """`pace_s` is how long a reader that has everything waits before it looks again."""
         self._pace_s = pace_s
-        self._kept: deque[Numbered[T]] = deque(maxlen=KEPT)
+        self._ring: list[Numbered[T] | None] = [None] * KEPT
         self._next = 0
         self._readers = 0
         self._publishing = threading.Lock()  # of several loops' threads; readers take it never
@@ -54,7 +53,7 @@ class Feed(Generic[T]):
             return
         with self._publishing:
             for item in items:
-                self._kept.append(Numbered(self._next, item))
+                self._ring[self._next % KEPT] = Numbered(self._next, item)
                 self._next += 1
 
     async def read(self) -> AsyncGenerator[tuple[Numbered[T], ...], None]:
@@ -67,21 +66,29 @@ class Feed(Generic[T]):
         self._readers_changed()
         try:
             while True:
-                kept = tuple(self._kept)
-                start = max(0, place - kept[0].number) if kept else 0
-                found = kept[start : start + TOGETHER]
+                there = self._next
+                place = max(place, there - KEPT)
+                end = min(there, place + TOGETHER)
+                found = tuple(self._from_to(place, end))
+                place = end
                 if found:
-                    place = found[-1].number + 1
                     yield found
-                if len(found) < TOGETHER:
+                if place == there:
                     await asyncio.sleep(self._pace_s)
         finally:
             self._readers -= 1
             self._readers_changed()
 
+    def _from_to(self, start: int, end: int) -> Iterator[Numbered[T]]:
+        """Those of the items that no newer one has replaced meanwhile."""
+        for number in range(start, end):
+            found = self._ring[number % KEPT]
+            if found is not None and found.number == number:
+                yield found
+
     def _readers_changed(self) -> None:
         if not self._readers:
-            self._kept.clear()
+            self._ring = [None] * KEPT
 
 
 class RoundFeed(Feed[Round]):

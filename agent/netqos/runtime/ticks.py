@@ -7,10 +7,14 @@ from __future__ import annotations
 
 from array import array
 from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TypeVar
 
 from netqos.engine.why import Ground, Reasoned, why
 from netqos.model.traffic import Decision, Unit
+
+T = TypeVar("T")
 
 REMEMBERED_TICKS = 4096
 REMEMBERED_DECISIONS = 2000
@@ -89,7 +93,7 @@ class DecisionHistory:
 
     def decisions(self) -> tuple[Reasoned, ...]:
         """The remembered decisions, oldest first."""
-        kept = [one for of_unit in list(self._kept.values()) for one in of_unit.copy()]
+        kept = [one for of_unit in _snapshot(self._kept.values()) for one in _snapshot(of_unit)]
         return tuple(sorted(kept, key=lambda one: one.decision.at_s))
 
     def contention_s(self) -> dict[Unit, float]:
@@ -103,6 +107,15 @@ class DecisionHistory:
                 del self._kept[min(self._kept, key=lambda one: self._kept[one][-1].decision.at_s)]
             self._kept[unit] = deque(maxlen=REMEMBERED_DECISIONS)
         self._kept[unit].append(Reasoned(ground.decision, why(ground)))
+
+
+def _snapshot(changing: Iterable[T]) -> tuple[T, ...]:
+    """What is in it at one moment, while the loop's thread goes on."""
+    while True:
+        try:
+            return tuple(changing)
+        except RuntimeError:  # changed meanwhile
+            continue
 
 
 def _is_news(decision: Decision, last: Decision) -> bool:
