@@ -35,20 +35,20 @@ PROPOSED = {
 
 UPSTREAM: dict[str, Any] = {
     "resourceQOSStrategy": {
-        "lsClass": {"networkQOS": {"enable": True, "egressRequest": 20, "ingressRequest": "15M"}},
+        "lsClass": {"networkQOS": {"enable": True, "egressRequest": 20, "ingressRequest": 30}},
         "beClass": {
             "networkQOS": {
                 "enable": True,
-                "egressRequest": "20M",
+                "egressRequest": 40,
                 "ingressRequest": 20,
                 "egressLimit": 60,
-                "ingressLimit": "30M",
+                "ingressLimit": 70,
             }
         },
     },
     "systemStrategy": {"totalNetworkBandwidth": "50M"},
 }
-"""50 Mbit/s: 20, 10, 20 on the way out, 25, 15, 10 on the way in; L2 alone gets 30."""
+"""50 Mbit/s: 20, 10, 20 on the way out, 25, 15, 10 on the way in."""
 
 UPSTREAMED = {
     (Level.L0, TX): 20 * M,
