@@ -98,7 +98,9 @@ def test_real_traffic_in_both_directions_is_decided_the_same_again(
         ]
         for one in changed["units"]
     }
-    assert (lowest["tx"], lowest["rx"][0] < lowest["rx"][1]) == ([56, 72], True)
+    assert 55 <= lowest["tx"][0] <= 57
+    assert 69 <= lowest["tx"][1] <= 73
+    assert lowest["rx"][0] < lowest["rx"][1]
     assert changed["differing_ticks"] > 0
     assert "L2 keeps its guarantee of 8M" in str(changed["differences"])
 

@@ -90,6 +90,8 @@ def of_level(level: Level, why: LevelWhy) -> str:
 
 def _stays(why: LevelWhy) -> str:
     hold = _seconds(why.hold_s)
+    if why.needed_s == 0:
+        return f"it is raised by whole steps and stays for {hold}"
     if why.needed_s is not None and why.needed_s < why.hold_s:
         return f"this was needed {_seconds(why.needed_s)} ago and stays for {hold}"
     return f"so little less has to stand for {hold}, {_seconds(why.held_s)} so far"

@@ -180,6 +180,11 @@ def test_a_ceiling_that_is_held_back_says_so() -> None:
 def test_a_ceiling_that_was_raised_and_stays_says_so() -> None:
     unit = Unit(LENDING)
     unit.settle((500, 300, 200), waits=True)
+    raised = why(unit.tick((510, 290, 200), waits=True))
+    assert of_level(Level.L0, raised.levels.l0) == (
+        "L0 may use 520M: the law gives 510M (L1 is left 290M and L2 keeps its guarantee of 200M), "
+        "but it is raised by whole steps and stays for 1s"
+    )
     unit.settle((700, 100, 100), waits=True)
     found = [why(unit.tick((500, 300, 200), waits=True)) for _ in range(6)][-1]
     assert of_level(Level.L0, found.levels.l0) == (
