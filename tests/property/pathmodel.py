@@ -18,6 +18,7 @@ from netqos.model.levels import Level, PerLevel
 
 M = 1_000_000
 GREEDY_BPS = 10**12
+PATH_LOSS = 5e-3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,11 +43,15 @@ class Demand:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moment:
-    """One window's conditions; `path_bps` is what the path carries, `shows_loss` whether its queue drops for TCP."""
+    """One window's conditions: `path_bps` is what the path carries.
+
+    `shows_loss`, `path_loss`: whether its queue drops for TCP, and how much.
+    """
 
     demands: PerLevel[Demand]
     path_bps: int
     shows_loss: bool = True
+    path_loss: float = PATH_LOSS
     noise: PerLevel[float] = field(default=PerLevel(1.0, 1.0, 1.0))
 
 
@@ -58,9 +63,6 @@ class Seen:
     applied_bps: int
     state: PathState
     step: Step | None
-
-
-PATH_LOSS = 5e-3
 
 
 def run(
@@ -120,7 +122,8 @@ def _losses(moment: Moment, rates: PerLevel[int], *, is_narrow: bool, held: PerL
         0 if own else round(rate * WINDOW_S / FRAME_BITS) for rate, own in zip(rates, held, strict=True)
     ]
     shares = [
-        one.remote_loss + (PATH_LOSS if is_narrow and moment.shows_loss else 0.0) for one in moment.demands
+        one.remote_loss + (moment.path_loss if is_narrow and moment.shows_loss else 0.0)
+        for one in moment.demands
     ]
     answers = [round(count * share) for count, share in zip(packets, shares, strict=True)]
     return Losses(

@@ -169,6 +169,21 @@ def test_what_lies_within_other_ways_of_counting_is_met_without_auto(
 
 @FEW
 @given(narrow(most=0.9), NOISES)
+def test_what_no_allowed_limit_could_mend_is_not_tried(moment: Moment, noises: list[float]) -> None:
+    assert moves(run(noisy(moment, MINUTE, noises), FIXED)) == []
+
+
+@FEW
+@given(narrow(least=0.5, most=0.99), NOISES, POLICIES)
+def test_where_much_is_lost_steps_are_larger_but_the_floor_is_the_floor(
+    moment: Moment, noises: list[float], policy: PathPolicy
+) -> None:
+    seen = run(noisy(replace(moment, shows_loss=True, path_loss=0.3), MINUTE, noises), policy)
+    assert min(one.applied_bps for one in seen) >= policy.floor_bps
+
+
+@FEW
+@given(narrow(most=0.9), NOISES)
 def test_without_auto_a_total_is_never_lowered_by_more(moment: Moment, noises: list[float]) -> None:
     seen = run(noisy(moment, 2 * MINUTE, noises), FIXED)
     assert min(one.applied_bps for one in seen) >= FIXED.floor_bps

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from netqos.engine.pathsigns import BETTER, HEAVY, PathPolicy, Signs, signs_of
+from netqos.engine.pathsigns import BETTER, FLOODED, HEAVY, PathPolicy, Signs, signs_of
 from netqos.engine.pathstate import (
     FIRST_PATIENCE_S,
     FIRST_RAISE_PERCENT,
@@ -159,7 +159,8 @@ def _judged_down(state: PathState, trial: Trial, now_s: float, policy: PathPolic
     is_narrower = not signs.binds(trial.applied_bps) and signs.sum_bps >= 0.9 * min(
         before.sum_bps, trial.applied_bps
     )
-    is_better = before.is_losing and signs.loss_share <= BETTER * trial.loss_share
+    helps = before.is_losing and signs.is_losing and signs.loss_share <= BETTER * trial.loss_share
+    is_better = helps or signs.loss_share >= FLOODED
     target = _target(signs, trial.applied_bps, policy)
     if target is not None and (is_narrower or is_better):
         further = replace(trial, applied_bps=target, loss_share=signs.loss_share)

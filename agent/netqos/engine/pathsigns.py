@@ -24,9 +24,9 @@ FREE, HELD, BUSY = 0.2, 0.5, 0.7
 """Shares of the time with packets waiting: of a unit that holds nothing back, at most of one that does not hold all
 back, and at least of one that does."""
 
-LOSING, CLEAN, HEAVY = 5e-4, 5e-3, 0.05
+LOSING, CLEAN, HEAVY, FLOODED = 5e-4, 5e-3, 0.05, 0.2
 """Answers that report a gap, for each packet: from which on there are losses; at most so many where they are said to be
-gone; and from which on much of what was sent did not arrive."""
+gone; from which on much of what was sent did not arrive; and so much that it says no more how much."""
 
 EASED, BETTER, WORSE = 0.3, 0.9, 3.0
 """What is left of the losses, at most, where less made them go, and where it helped; how many times as many are new."""
