@@ -48,16 +48,15 @@ class TableWriter:
             return None
         before, after = edit.before, edit.after
         assert isinstance(after, TableSpec)
-        self._tools.contents.forget(classify.CHAIN_NAMES)
         text = classify.text_of(after)
-        if not isinstance(before, TableSpec):
-            nft.run(text)
-            return None
         try:
-            nft.run(classify.repair_text(before, after))
+            nft.run(classify.repair_text(before, after) if isinstance(before, TableSpec) else text)
         except Rejected:
+            if not isinstance(before, TableSpec):
+                raise
             # a map of another type, say: its elements follow in the next round
             nft.run(classify.removal_text() + text)
+        self._tools.contents.forget(classify.CHAIN_NAMES)
         return None
 
     def write_rules(self, outcome: Outcome, jobs: Sequence[Job]) -> None:
@@ -65,19 +64,18 @@ class TableWriter:
         ready = [job for job in jobs if not outcome.skips(job)]
         for start in range(0, len(ready), _CHAINS):
             some = ready[start : start + _CHAINS]
-            chains = [podrules.chain_name(key) for job in some if isinstance(key := job.edit.key, RulesKey)]
-            self._tools.contents.forget(chains)
             try:
-                self._tools.nft().run("".join(_rules_text(job.edit) for job in some))
+                self._write_chains([job.edit for job in some])
             except NetqosError:
-                alone(outcome, some, self._write_chain)
+                alone(outcome, some, lambda edit: self._write_chains([edit]))
             else:
                 for job in some:
                     outcome.add(job, None)
 
-    def _write_chain(self, edit: Edit) -> Refused | None:
-        self._tools.nft().run(_rules_text(edit))
-        return None
+    def _write_chains(self, edits: Sequence[Edit]) -> None:
+        self._tools.nft().run("".join(map(_rules_text, edits)))
+        chains = [podrules.chain_name(edit.key) for edit in edits if isinstance(edit.key, RulesKey)]
+        self._tools.contents.forget(chains)
 
     def write_elements(self, outcome: Outcome, jobs: Sequence[Job]) -> None:
         """Elements by the hundred, and the folders of cgroup v1 that stand for some."""

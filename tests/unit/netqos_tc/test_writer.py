@@ -18,11 +18,12 @@ from netqos.model.rules import Rule
 from netqos.testing import states
 from netqos.testing.filehosts import MemoryState
 from netqos_tc import answers, changes, classify, describe, numbers, uapi, wire
+from netqos_tc.contents import Contents
 from netqos_tc.edits import Edit
 from netqos_tc.jobs import INCOMPLETE, SKIPPED
 from netqos_tc.layout import Facilities, lay_out
 from netqos_tc.netlink import Refused
-from netqos_tc.netmsg import Request
+from netqos_tc.netmsg import Message, Request, attribute, string
 from netqos_tc.observed import TcObserved
 from netqos_tc.options import Options
 from netqos_tc.root import Root
@@ -125,6 +126,7 @@ class Host:
     nft: FakeNft = field(default_factory=FakeNft)
     reader: FakeReader = field(default_factory=FakeReader)
     state: MemoryState = field(default_factory=MemoryState)
+    contents: Contents = field(default_factory=Contents)
     slept: list[float] = field(default_factory=list)
 
     async def apply(self, operations: Sequence[Operation]) -> ApplyResult:
@@ -139,6 +141,7 @@ class Host:
             reader=self.reader,  # type: ignore[arg-type]
             sleep=sleep,
             monotonic=lambda: sum(self.slept),
+            contents=self.contents,
         )
         return await Writer(tools).apply(operations)
 
@@ -411,3 +414,23 @@ async def test_an_element_of_another_type_of_map_makes_the_table_anew() -> None:
         classify.repair_text(damaged, spec),
         classify.removal_text() + classify.setup_text(cgroups=True),
     ]
+
+
+async def test_rules_that_could_not_be_made_anew_are_not_forgotten() -> None:
+    """What somebody made of them would pass for what they should be."""
+    operations, _ = plan()
+    host = Host(nft=FakeNft(Rejected("no")))
+    host.contents.read([rule_message("forward", "netqos 4 tx4", b"as made")])
+    await host.apply(operations)
+    (edited,) = host.contents.read([rule_message("forward", "netqos 4 tx4", b"edited")])
+    assert edited.comment == ""
+    await host.apply(operations)
+    (trusted,) = host.contents.read([rule_message("forward", "netqos 4 tx4", b"made anew")])
+    assert trusted.comment == "netqos 4 tx4"
+
+
+def rule_message(chain: str, comment: str, expressions: bytes) -> Message:
+    told = comment.encode() + b"\0"
+    body = struct.pack("=BBH", 1, 0, 0) + string(1, "netqos") + string(2, chain)
+    body += attribute(4, expressions) + attribute(7, bytes((0, len(told))) + told)
+    return Message(0, 0, 0, body)
