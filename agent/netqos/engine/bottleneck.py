@@ -46,7 +46,8 @@ ROBBED_PERCENT = 95
 is less than that by what is lost."""
 
 LOOK_S, LOOK_EVERY_S = 4.5, 20.0
-"""While the unit's own queue holds the traffic and a level lacks something, losses are counted so long each time."""
+"""Losses are counted so long each time while the unit's own queue holds the traffic and a level lacks something, and
+while the sum stands still for long without any."""
 
 STEP_PERCENT = 12
 """The largest step down into what was not tried yet, of the total."""
@@ -92,10 +93,13 @@ def wants_losses(state: PathState, policy: PathPolicy) -> bool:
     recent, applied = state.windows[-2:], applied_bps(state, policy)
     if state.trial is not None or len(recent) < 2:
         return state.trial is not None
-    signs, now_s = signs_of(recent), recent[-1].at_s
-    is_turn = now_s >= state.rest_until_s and now_s % LOOK_EVERY_S < LOOK_S
-    is_lacking = is_turn and signs.binds(applied) and bool(signs.lacking(policy.promised(applied)))
-    return is_lacking or signs.stands_still(applied, policy)
+    signs, whole, now_s = signs_of(recent), signs_of(state.windows), recent[-1].at_s
+    is_turn = now_s % LOOK_EVERY_S < LOOK_S
+    if signs.stands_still(applied, policy):
+        is_old = len(state.windows) == MOST_KEPT and whole.stands_still(applied, policy)
+        return is_turn or not is_old or whole.is_losing
+    is_lacking = signs.binds(applied) and bool(signs.lacking(policy.promised(applied)))
+    return is_lacking and is_turn and now_s >= state.rest_until_s
 
 
 def step(state: PathState, window: Window, policy: PathPolicy) -> Outcome:
