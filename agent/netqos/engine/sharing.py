@@ -30,18 +30,30 @@ FULL = 0.95
 BORROWING = 1.05
 """A level that gets this much of its guarantee is lent bandwidth."""
 
+HOLD_S = 1.0
+"""A need that came back as soon as it had fallen, its traffic being the same, falls no sooner than this again.
+
+What it is given for its waiting may be just what it lacks: it waits no more, its need falls, and it waits again.
+"""
+
 KEPT_TICKS = 5
 STEPS = 64
 NOTHING_NEEDED = PerLevel(0, 0, 0)
+NEVER: PerLevel[float | None] = PerLevel(None, None, None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Need:
-    """What one uplink's traffic wants: the needs of the last ticks, oldest first, and those that count."""
+    """What one uplink's traffic wants: the needs of the last ticks, oldest first, and those that count.
+
+    `fell_s` is when what counts was last lowered, `held_s` since when it is held because it came back.
+    """
 
     base: UnitSample | None = None
     recent: tuple[PerLevel[int], ...] = ()
     kept: PerLevel[int] = NOTHING_NEEDED
+    fell_s: PerLevel[float | None] = NEVER
+    held_s: PerLevel[float | None] = NEVER
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,8 +116,27 @@ def _need(need: Need, sample: UnitSample | None, policy: LoopPolicy, share: Shar
     recent = (*need.recent, now)[-KEPT_TICKS:]
     highest = PerLevel(*(max(one[level] for one in recent) for level in Level))
     step_bps = max(1, policy.total_bps // STEPS)
-    kept = PerLevel(*(_kept(need.kept[level], highest[level], step_bps) for level in Level))
-    return Need(base=sample, recent=recent, kept=kept)
+    wanted = PerLevel(*(_kept(need.kept[level], highest[level], step_bps) for level in Level))
+    return _moved(replace(need, base=sample, recent=recent), wanted, rates)
+
+
+def _moved(need: Need, wanted: PerLevel[int], rates: PerLevel[int]) -> Need:
+    """With the needs that count now: as wanted, but what bounces stays up for a hold."""
+    assert need.base is not None
+    now_s = need.base.taken_at_s
+    kept, fell_s, held_s = list(need.kept), list(need.fell_s), list(need.held_s)
+    for place, (old, new, rate) in enumerate(zip(need.kept, wanted, rates, strict=True)):
+        if new > old:
+            is_same = rate + round(rate * HEADROOM) <= old
+            held_s[place] = now_s if is_same and _is_within_hold(fell_s[place], now_s) else None
+            kept[place] = new
+        elif new < old and not _is_within_hold(held_s[place], now_s):
+            kept[place], fell_s[place], held_s[place] = new, now_s, None
+    return replace(need, kept=PerLevel(*kept), fell_s=PerLevel(*fell_s), held_s=PerLevel(*held_s))
+
+
+def _is_within_hold(since_s: float | None, now_s: float) -> bool:
+    return since_s is not None and 0 <= now_s - since_s < HOLD_S
 
 
 def _waiting(sample: UnitSample, rates: PerLevel[int], part: LoopPolicy) -> PerLevel[bool]:

@@ -112,3 +112,12 @@ def test_a_decision_has_the_part_as_its_room_and_its_promises() -> None:
     assert (decision.changed, decision.room_bps) == (True, policy.total_bps)
     assert decision.guarantees_bps == policy.bands.map(lambda band: band.guarantee_bps)
     assert decision.ceilings_bps == policy.bands.map(lambda band: band.ceiling_bps)
+
+
+def test_traffic_that_goes_to_and_fro_is_followed() -> None:
+    """Half a second on each uplink: what grows is no need that came back by waiting alone."""
+    node = Node()
+    for turn in range(6):
+        there, here = ((400, 0, 0), IDLE) if turn % 2 else (IDLE, (400, 0, 0))
+        parts = [node.tick(there, here) for _ in range(25)][-1]
+        assert parts[0 if turn % 2 else 1] >= 900
