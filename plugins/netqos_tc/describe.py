@@ -237,4 +237,4 @@ def _class_values(spec: ClassSpec) -> dict[str, str]:
 
 def at_least(count: int) -> str:
     """A number that goes on growing, in words that change ten times less often each time: the power of ten below it."""
-    return f"at least {10 ** (len(str(count)) - 1):,}"
+    return "some" if count < 10 else f"at least {10 ** (len(str(count)) - 1):,}"

@@ -276,7 +276,7 @@ async def test_unshaped_packets_are_an_error_until_a_minute_after_the_last() -> 
         node.rig.node.call(raw_with_our_handle, 5)
         (finding,) = (await node.backend.observe()).findings
         assert (finding.code, finding.subject) == ("direct-packets", "up0")
-        assert finding.message.startswith("at least 1 packets")
+        assert finding.message.startswith("some packets")
         assert finding in node.backend.plan(node.desired, await node.backend.observe()).findings
 
 
