@@ -15,6 +15,7 @@ from tests.node.realnode import RealNode, wait_until
 from tests.node.scene import Scene
 
 FIXTURES = frozenset({"node_programs", "image_archive"})
+KERNEL = ("veth", "bridge", "htb", "tbf", "ifb", "u32", "nft", "nft-fib", "nft-socket")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -22,6 +23,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if isinstance(item, pytest.Function) and not FIXTURES.isdisjoint(item.fixturenames):
             item.add_marker("node")
+            item.add_marker(pytest.mark.kernel(*KERNEL))
             item.add_marker(pytest.mark.timeout(own_timeout(item), func_only=True), append=False)
 
 

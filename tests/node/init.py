@@ -22,6 +22,8 @@ from typing import Any
 
 CGROUPS = "/sys/fs/cgroup"
 COVERED = ("/etc", "/var", "/opt")
+EMPTY = ("/etc/cni", "/etc/kubernetes", "/var/lib/cni")
+"""What a host that is a node itself has in them is not this machine's."""
 
 # What pkg/kubelet/cm/container_manager_linux.go wants to find or write; they are no namespace's but the whole kernel's.
 PARAMETERS = {
@@ -98,6 +100,9 @@ def cover(folder: Path) -> None:
         upper.mkdir(parents=True)
         work.mkdir(parents=True)
         mount("-t", "overlay", "-o", f"lowerdir={place},upperdir={upper},workdir={work}", "overlay", place)
+    for place in EMPTY:
+        Path(place).mkdir(parents=True, exist_ok=True)
+        mount("-t", "tmpfs", "-o", "mode=755", "tmpfs", place)
     (folder / "run").mkdir()
     mount("--bind", str(folder / "run"), "/run")
     for name, inner in (("kubelet", "/var/lib/kubelet"), ("pods-log", "/var/log/pods")):
