@@ -1,6 +1,5 @@
-"""The one home of the `kubernetes` package: configuration, authentication and transport; answers stay raw bytes.
+"""Requests to the API server as one user; answers stay raw bytes.
 
-It is loaded with the first request, in the thread that makes it, so that a node without Kubernetes never pays for it.
 Every request has a deadline for connecting and for each piece of the answer; a peer that is gone without a word is
 noticed by keepalive within 25 s. One pool serves all watches and workers (case K8). Credentials are read anew after a
 401 or a refused certificate (case K7).
@@ -10,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import socket
 import ssl
 import threading
 from collections.abc import Iterator, Mapping
@@ -20,27 +18,14 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
+from netqos.sources.kube import account
 from netqos.sources.kube.answers import Broken, garbled, lost, refusal
-
-SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
-"""Where a pod has the credentials of its service account."""
+from netqos.sources.kube.login import SOCKET_OPTIONS, Login, of_kubeconfig, of_pod
 
 CONNECT_S = 5.0
 READ_S = 15.0
 MOST_BYTES = 64 << 20
 """An answer that is larger is nonsense: etcd's objects have 1.5 MiB at most, and lists come in pages."""
-
-POOL_SIZE = 8
-"""Three watches, as many lists, Events and the node's annotation."""
-
-SOCKET_OPTIONS = (
-    (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1),
-    (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
-    (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 10),
-    (socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 5),
-    (socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 3),
-    (socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 20_000),
-)
 
 _CHUNK = 1 << 16
 _DEEPEST = 16
@@ -100,7 +85,7 @@ class Connection:
         """With None the service account of the pod. Nothing is read or loaded yet."""
         self._kubeconfig = kubeconfig
         self._lock = threading.Lock()
-        self._client: Any = None
+        self._login: Login | None = None
         self._generation = 0
 
     def request(
@@ -115,22 +100,21 @@ class Connection:
         read_s: float = READ_S,
     ) -> Response:
         """Ask; the answer when its head is there. `Broken` where there is none, and for every status but success."""
-        client = self._ready_client()
-        url = f"{client.configuration.host}{path}"
+        login = self._ready_login()
+        url = f"{login.url}{path}"
         if query:
             url = f"{url}?{urlencode(query)}"
-        headers = {"Accept": accept, "User-Agent": "netqosd", **self._authorization(client)}
+        headers = {"Accept": accept, "User-Agent": "netqosd", **self._authorization(login)}
         if body is not None:
             headers["Content-Type"] = content_type
-        pool = client.rest_client.pool_manager
         try:
-            return _checked(_send(pool, method, url, headers=headers, body=body, read_s=read_s))
+            return _checked(_send(login.pool, method, url, headers=headers, body=body, read_s=read_s))
         except Broken as problem:
-            raise _with_ca(problem, client.configuration.ssl_ca_cert) from problem
+            raise _with_ca(problem, login.ca_file) from problem
 
     def bearer(self) -> Mapping[str, str]:
         """The headers that authenticate, also towards the kubelet."""
-        return self._authorization(self._ready_client())
+        return self._authorization(self._ready_login())
 
     @property
     def generation(self) -> int:
@@ -140,9 +124,9 @@ class Connection:
     def reload(self, seen: int) -> None:
         """Read the credentials anew with the next request, unless somebody did since generation `seen`."""
         with self._lock:
-            if self._generation == seen and self._client is not None:
-                self._client.rest_client.pool_manager.clear()
-                self._client = None
+            if self._generation == seen and self._login is not None:
+                self._login.pool.clear()
+                self._login = None
 
     def what_is_missing(self) -> str:
         """Why no request can be made with the credentials that there are; empty where they can be read."""
@@ -156,26 +140,25 @@ class Connection:
         """End idle connections."""
         self.reload(self._generation)
 
-    def _ready_client(self) -> Any:
+    def _ready_login(self) -> Login:
         with self._lock:
-            if self._client is None:
+            if self._login is None:
                 try:
-                    self._client = _make_client(self._kubeconfig)
+                    self._login = of_pod() if self._kubeconfig is None else of_kubeconfig(self._kubeconfig)
                 except Exception as problem:
                     raise self._unusable(problem) from problem
                 self._generation += 1
-            return self._client
+            return self._login
 
     def _unusable(self, problem: Exception) -> Broken:
-        place = SERVICE_ACCOUNT if self._kubeconfig is None else self._kubeconfig
+        place = account.SERVICE_ACCOUNT if self._kubeconfig is None else self._kubeconfig
         return lost(f"no usable credentials in {place}: {_words(problem)}", is_stale_login=True)
 
-    def _authorization(self, client: Any) -> dict[str, str]:
+    def _authorization(self, login: Login) -> dict[str, str]:
         try:
-            settings = client.configuration.auth_settings()
-        except Exception as problem:  # the hook reads the token's file
+            return login.headers()
+        except Exception as problem:  # the token's file is read
             raise self._unusable(problem) from problem
-        return {one["key"]: one["value"] for one in settings.values() if one["in"] == "header"}
 
 
 def loopback_get(url: str, headers: Mapping[str, str], *, read_s: float = READ_S) -> Response:
@@ -189,21 +172,6 @@ def loopback_get(url: str, headers: Mapping[str, str], *, read_s: float = READ_S
     urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)
     pool = urllib3.PoolManager(ssl_context=context, retries=False, socket_options=SOCKET_OPTIONS)
     return _checked(_send(pool, "GET", url, headers=headers, body=None, read_s=read_s))
-
-
-def _make_client(kubeconfig: Path | None) -> Any:
-    from kubernetes import client, config  # noqa: PLC0415 - as the module's docstring says
-
-    loaders: Any = config
-    configuration = client.Configuration()
-    if kubeconfig is None:
-        loaders.load_incluster_config(client_configuration=configuration)
-    else:
-        loaders.load_kube_config(str(kubeconfig), client_configuration=configuration, persist_config=False)
-    configuration.retries = False
-    configuration.socket_options = list(SOCKET_OPTIONS)
-    configuration.connection_pool_maxsize = POOL_SIZE
-    return client.ApiClient(configuration)
 
 
 def _send(
