@@ -41,6 +41,9 @@ JUDGED = 3
 SETTLE_S = 0.7
 """After a change: until it is in the kernel, and senders have found their new rates."""
 
+LOSING_PERCENT = 96
+"""A limit is this share of a plateau of which a part is lost: what arrives is less than the sum of what leaves."""
+
 ROBBED_PERCENT = 95
 """A limit is this share of a sum that is no plateau, since some flows push on while others lose: what the path carries
 is less than that by what is lost."""
@@ -241,6 +244,8 @@ def _target(
     wanted = signs.sum_bps * percent // 100
     if wanted < policy.floor_bps:
         return None
+    if signs.is_losing:
+        wanted = min(wanted, signs.sum_bps * LOSING_PERCENT // 100)
     if signs.loss_share >= HEAVY:
         wanted = min(wanted, signs.sum_bps - policy.total_bps * HEAVY_STEP_PERCENT // 100)
     least = applied - policy.total_bps * STEP_PERCENT // 100 if helped_bps is None else helped_bps
