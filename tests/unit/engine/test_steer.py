@@ -382,6 +382,13 @@ def test_another_policy_counts_on_but_decides_anew_at_once() -> None:
     assert decision.changed
 
 
+def test_needs_under_another_policy_say_nothing_any_more() -> None:
+    link = Link(LENDING)
+    link.settle((1000, 0, 0), waits=True)
+    link.policy = replace(LENDING, hold_s=2.0)
+    assert link.decide((500, 300, 200), waits=True).ceilings_bps.l0 == 500 * M
+
+
 def test_ceilings_already_in_force_are_no_change() -> None:
     link = Link(LENDING, state=in_force(initial_state(), mbit(1000, 800, 1000)))
     assert not link.decide((100, 0, 0)).changed
