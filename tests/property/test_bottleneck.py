@@ -162,7 +162,9 @@ def test_a_narrow_path_that_loses_packets_is_told_within_ten_seconds(
 def test_what_lies_within_other_ways_of_counting_is_met_without_auto(
     moment: Moment, noises: list[float]
 ) -> None:
-    limit = last_limit(run(noisy(moment, MINUTE, noises), FIXED))
+    seen = run(noisy(moment, MINUTE, noises), FIXED)
+    limit = last_limit(seen)
+    assert all(one.state.shortfall is None for one in seen)
     assert limit is not None
     assert 0.93 * TOTAL <= limit <= moment.path_bps
 
