@@ -19,7 +19,7 @@ from pathlib import Path
 
 import netqos
 from netqos.cli.demo.stage import require_tools
-from netqos.errors import NetqosError
+from netqos.errors import NetqosError, Rejected
 from netqos.testing.netns import reexec_in_user_namespace
 from tests.bench.bottleneck import bottleneck
 from tests.bench.ceiling import ceiling
@@ -42,6 +42,7 @@ from tests.bench.nodeagent import node_agent
 from tests.bench.nodepods import node_pods
 from tests.bench.onsets import onsets
 from tests.bench.options import Options, say
+from tests.bench.outputs import require_writable, save
 from tests.bench.packetcost import packet_cost
 from tests.bench.predictions import predictions
 from tests.bench.reachable import node_reachable
@@ -126,25 +127,27 @@ def measure(argv: Sequence[str]) -> int:
         minutes=arguments.minutes,
     )
     try:
+        require_writable((arguments.json, arguments.markdown))
         require_tools()
         reexec_in_user_namespace()
     except NetqosError as problem:
         print(f"bench: {problem}", file=sys.stderr)
-        return 1
+        return 2 if isinstance(problem, Rejected) else 1
     figures: list[Figure] = []
     failed: list[str] = []
+    is_saved = True
     try:
         for name in _chosen(arguments.names):
             found = _run(name, options)
             figures += found or []
             failed += [name] if found is None else []
-            _write(arguments, figures, options)
+            is_saved = _save(arguments, figures, options)
     except KeyboardInterrupt:
         failed.append("the rest (interrupted)")
     print(table(figures))
     if failed:
         print(f"bench: could not be run: {', '.join(failed)}", file=sys.stderr)
-    return 1 if failed else 0
+    return 0 if is_saved and not failed else 1
 
 
 def _chosen(names: Sequence[str]) -> list[str]:
@@ -152,12 +155,10 @@ def _chosen(names: Sequence[str]) -> list[str]:
     return [one for name in names for one in (short if name == ALL else [name])]
 
 
-def _write(arguments: argparse.Namespace, figures: Sequence[Figure], options: Options) -> None:
+def _save(arguments: argparse.Namespace, figures: Sequence[Figure], options: Options) -> bool:
     """Write what is known so far: a run that is cut short has lost nothing."""
-    if arguments.json is not None:
-        arguments.json.write_text(json.dumps(_document(figures, options), indent=2) + "\n", encoding="utf-8")
-    if arguments.markdown is not None:
-        arguments.markdown.write_text(markdown(figures), encoding="utf-8")
+    document = json.dumps(_document(figures, options), indent=2) + "\n"
+    return save([(arguments.json, lambda: document), (arguments.markdown, lambda: markdown(figures))])
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -16,11 +15,12 @@ from tests.bench.compare.byhand import NaiveTree, Nothing, PodLimits, StaticTree
 from tests.bench.compare.chart import draw
 from tests.bench.compare.judge import compare
 from tests.bench.compare.page import changes, markdown, table
-from tests.bench.compare.results import Result, read, write
+from tests.bench.compare.results import Result, as_text, read
 from tests.bench.compare.runner import Job, run
 from tests.bench.compare.script import Times
 from tests.bench.compare.surface import Enforcer, load
 from tests.bench.options import congestions
+from tests.bench.outputs import Output, require_writable, save
 
 BUILT_IN: Mapping[str, type[Enforcer]] = {
     one.name: one for one in (Nothing, StaticTree, NaiveTree, PodLimits, stepper.Adapter, ours.Adapter)
@@ -38,12 +38,11 @@ def main(argv: Sequence[str]) -> int:
         print(f"bench: {problem}", file=sys.stderr)
         return 2 if isinstance(problem, Rejected) else 1
     result, failed = run(job)
-    if arguments.json is not None:
-        write(result, arguments.json)
-    _show(result, arguments)
+    print(table(result))
+    is_saved = save([(arguments.json, lambda: as_text(result)), *_pages(result, arguments)])
     if failed:
         print(f"bench: failed: {', '.join(failed)}", file=sys.stderr)
-    return 1 if failed else 0
+    return 0 if is_saved and not failed else 1
 
 
 def show(argv: Sequence[str]) -> int:
@@ -55,19 +54,20 @@ def show(argv: Sequence[str]) -> int:
     _add_outputs(parser)
     arguments = parser.parse_args(argv)
     try:
-        _show(read(arguments.file), arguments)
+        require_writable((arguments.svg, arguments.markdown))
+        result = read(arguments.file)
     except Rejected as problem:
         print(f"bench: {problem}", file=sys.stderr)
         return 2
-    return 0
-
-
-def _show(result: Result, arguments: argparse.Namespace) -> None:
     print(table(result))
-    if arguments.svg is not None:
-        arguments.svg.write_text(draw(result), encoding="utf-8")
-    if arguments.markdown is not None:
-        arguments.markdown.write_text(markdown(result, "./dev bench compare"), encoding="utf-8")
+    return 0 if save(_pages(result, arguments)) else 1
+
+
+def _pages(result: Result, arguments: argparse.Namespace) -> list[Output]:
+    return [
+        (arguments.svg, lambda: draw(result)),
+        (arguments.markdown, lambda: markdown(result, "./dev bench compare")),
+    ]
 
 
 def diff(argv: Sequence[str]) -> int:
@@ -87,11 +87,7 @@ def diff(argv: Sequence[str]) -> int:
 
 
 def _job(arguments: argparse.Namespace) -> Job:
-    for path in (arguments.json, arguments.svg, arguments.markdown):
-        if path is not None and not (path.parent.is_dir() and os.access(path.parent, os.W_OK)):
-            raise Rejected(
-                "cannot be written there", subject=str(path), hint="name a file in a folder that is there"
-            )
+    require_writable((arguments.json, arguments.svg, arguments.markdown))
     added = [load(path) for path in arguments.adapter]
     known = dict(BUILT_IN)
     for one in added:

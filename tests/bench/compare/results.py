@@ -79,15 +79,19 @@ def policy_json(policy: Policy) -> dict[str, Any]:
     }
 
 
+def pictured() -> tuple[str, ...]:
+    """Whose rates a picture has."""
+    return (*(source_name(way, level) for way in Direction for level in Level), NODE)
+
+
 def picture_of(recording: Recording) -> Picture:
     """A run's rates for the chart."""
     series = recording.series
     start_s, end_s = series.at_s[0], series.at_s[-1]
-    names = [*(source_name(way, level) for way in Direction for level in Level), NODE]
     words = {"join": "+", "gone": "-", "back": "+"}
     return Picture(
         bin_s=PICTURE_BIN_S,
-        rates_bps={name: series.bins(name, start_s, end_s, width_s=PICTURE_BIN_S) for name in names},
+        rates_bps={name: series.bins(name, start_s, end_s, width_s=PICTURE_BIN_S) for name in pictured()},
         marks=(
             *((one.start_s - start_s, f"{words[one.kind]}{one.level.name}") for one in recording.marks),
             (recording.node_s[0] - start_s, "+node"),
@@ -95,8 +99,8 @@ def picture_of(recording: Recording) -> Picture:
     )
 
 
-def write(result: Result, path: Path) -> None:
-    """Write a result, whole or not at all."""
+def as_text(result: Result) -> str:
+    """A result as the text of its file."""
     document = {
         "kind": KIND,
         "version": VERSION,
@@ -108,9 +112,7 @@ def write(result: Result, path: Path) -> None:
         },
         "enforcers": [_contestant_json(one) for one in result.contestants],
     }
-    fresh = path.with_name(path.name + ".new")
-    fresh.write_text(json.dumps(document, indent=1, allow_nan=False) + "\n", encoding="utf-8")
-    fresh.replace(path)
+    return json.dumps(document, indent=1, allow_nan=False) + "\n"
 
 
 def read(path: Path) -> Result:
@@ -127,7 +129,7 @@ def read(path: Path) -> Result:
         )
     try:
         return Result(
-            policy=document["policy"],
+            policy=_policy(document["policy"]),
             contestants=tuple(_contestant(one) for one in document["enforcers"]),
             about={
                 key: value
@@ -135,7 +137,7 @@ def read(path: Path) -> Result:
                 if key not in {"kind", "version", "policy", "measures", "enforcers"}
             },
         )
-    except (KeyError, TypeError, ValueError, AttributeError) as problem:
+    except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError) as problem:
         raise Rejected(f"is damaged: {type(problem).__name__}: {problem}", subject=str(path)) from problem
 
 
@@ -156,6 +158,23 @@ def _contestant_json(one: Contestant) -> dict[str, Any]:
     }
 
 
+def _policy(found: Mapping[str, Any]) -> dict[str, Any]:
+    """As `policy_json` makes it, and nothing else."""
+    return {
+        way.value: {
+            "total_bps": _bps(found[way.value]["total_bps"]),
+            "levels": {
+                level.name: {
+                    key: _bps(found[way.value]["levels"][level.name][key])
+                    for key in ("guarantee_bps", "ceiling_bps")
+                }
+                for level in Level
+            },
+        }
+        for way in Direction
+    }
+
+
 def _contestant(one: Mapping[str, Any]) -> Contestant:
     return Contestant(
         name=str(one["name"]),
@@ -168,9 +187,9 @@ def _contestant(one: Mapping[str, Any]) -> Contestant:
 def _picture(one: Mapping[str, Any]) -> Picture:
     rates: Mapping[str, Sequence[float]] = one["rates_bps"]
     return Picture(
-        bin_s=float(one["bin_s"]),
-        rates_bps={str(name): tuple(map(float, values)) for name, values in rates.items()},
-        marks=tuple((float(at_s), str(word)) for at_s, word in one["marks"]),
+        bin_s=_positive(one["bin_s"]),
+        rates_bps={name: tuple(_exactly(rate) for rate in rates[name]) for name in pictured()},
+        marks=tuple((_exactly(at_s), str(word)) for at_s, word in one["marks"]),
     )
 
 
@@ -179,4 +198,22 @@ def _finite(value: float) -> float | None:
 
 
 def _number(value: float | None) -> float:
-    return math.inf if value is None else float(value)
+    return math.inf if value is None else _exactly(value)
+
+
+def _exactly(value: object) -> float:
+    """A finite number; `ValueError` for anything else that JSON may hold."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise ValueError(f"{value!r} is no number")
+    return float(value)
+
+
+def _positive(value: object) -> float:
+    number = _exactly(value)
+    if number <= 0:
+        raise ValueError(f"{value!r} is not above 0")
+    return number
+
+
+def _bps(value: object) -> int:
+    return int(_positive(value))

@@ -9,7 +9,7 @@ from netqos.model.levels import Direction
 from tests.bench import __main__ as bench
 from tests.bench.compare import command
 from tests.bench.compare.measures import evaluate
-from tests.bench.compare.results import Contestant, Result, policy_json, write
+from tests.bench.compare.results import Contestant, Result, as_text, policy_json
 from tests.bench.compare.runner import turns
 from tests.bench.compare.script import Times
 from tests.bench.compare.surface import Enforcer, load, usual_policy
@@ -97,6 +97,7 @@ def test_guarantees_fill_each_total() -> None:
         (["--enforcer", "nobody"], "unknown: nobody"),
         (["--adapter", "none.py"], "none.py: is no Python file"),
         (["--json", "/nowhere/result.json"], "/nowhere/result.json: cannot be written there"),
+        (["--svg", "/"], "/: cannot be written there"),
     ],
 )
 def test_a_wrong_command_line_is_told_before_anything_runs(
@@ -104,6 +105,14 @@ def test_a_wrong_command_line_is_told_before_anything_runs(
 ) -> None:
     assert bench.main(["compare", *arguments]) == 2
     assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", [["guarantee", "--json"], ["show", "r.json", "--svg"]])
+def test_every_command_tells_before_it_begins_that_a_file_cannot_be_written(
+    command: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert bench.main([*command, "/nowhere/file"]) == 2
+    assert "/nowhere/file: cannot be written there" in capsys.readouterr().err
 
 
 def test_an_adapter_may_not_take_a_name_that_is_taken(
@@ -132,12 +141,18 @@ def test_an_earlier_result_is_shown_again(tmp_path: Path, capsys: pytest.Capture
         policy=policy_json(POLICY),
         contestants=(Contestant(name="mine", how="", runs=(evaluate(recording(), POLICY),)),),
     )
-    write(result, path)
+    path.write_text(as_text(result))
     assert bench.main(["show", str(path), "--svg", str(svg), "--markdown", str(page)]) == 0
     assert "mine" in capsys.readouterr().out
     assert svg.read_text().startswith("<svg")
     assert "| mine |" in page.read_text()
     assert bench.main(["show", str(svg)]) == 2
+    assert bench.main(["show", str(path), "--svg", "/dev/full", "--markdown", str(page)]) == 1
+    captured = capsys.readouterr()
+    assert ("mine" in captured.out, captured.err.splitlines()[-1]) == (
+        True,
+        "bench: /dev/full: cannot be written: No space left on device",
+    )
 
 
 @pytest.mark.parametrize(

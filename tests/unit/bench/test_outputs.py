@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from netqos.errors import NetqosError, Rejected
+from tests.bench.outputs import require_writable, save, write
+
+
+def test_a_file_is_written_whole_and_nothing_stays_beside_it(tmp_path: Path) -> None:
+    path = tmp_path / "r.json"
+    path.write_text("earlier")
+    write(path, "new")
+    assert (path.read_text(), list(tmp_path.iterdir())) == ("new", [path])
+
+
+def test_what_is_no_file_is_written_into_and_stays_what_it_is(tmp_path: Path) -> None:
+    link = tmp_path / "stdout"
+    link.symlink_to("/dev/null")
+    require_writable((link, None))
+    write(link, "text")
+    assert (str(link.readlink()), list(tmp_path.iterdir())) == ("/dev/null", [link])
+
+
+@pytest.mark.parametrize("name", [".", "nowhere/r.json", "file/r.json"])
+def test_where_no_file_can_be_it_is_said(tmp_path: Path, name: str) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(Rejected, match="cannot be written there"):
+        require_writable((None, tmp_path / name))
+    with pytest.raises(NetqosError, match="cannot be written: "):
+        write(tmp_path / name, "text")
+    assert [one.name for one in tmp_path.iterdir()] == ["file"]
+
+
+def test_one_that_cannot_be_written_keeps_no_other_back(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "r.md"
+    assert not save([(Path("/dev/full"), lambda: "text"), (None, lambda: "text"), (path, lambda: "page")])
+    assert capsys.readouterr().err == "bench: /dev/full: cannot be written: No space left on device\n"
+    assert path.read_text() == "page"
+    assert save([(path, lambda: "again")])
