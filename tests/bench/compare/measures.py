@@ -68,7 +68,9 @@ def _sides(recording: Recording, policy: Policy, way: Direction) -> Iterator[tup
                 "settled",
                 _ms(steady_after_s(series, own, start_s=start_s, end_s=mark.end_s, for_s=first_s)),
             )
-            yield from _rates(series.between(start_s + first_s, mark.end_s), policy, way)
+            seen = series.between(start_s + first_s, mark.end_s)
+            # A part as short as a stall may have no two readings; a run that long is made again.
+            yield from _rates(seen if len(seen.at_s) > 1 else series, policy, way)
     yield from _ceilings(recording, policy, way)
 
 
