@@ -27,20 +27,27 @@ def save(outputs: Iterable[Output]) -> bool:
 
 
 def write(path: Path, text: str) -> None:
-    """A file whole or not at all, a device or a pipe as it is; `NetqosError` where that cannot be."""
+    """A file whole or not at all; `NetqosError` where that cannot be.
+
+    What is something else is written into as it is, since /dev/stdout is a link, perhaps to a file.
+    """
     try:
-        if path.exists() and not path.is_file():
-            path.write_text(text, encoding="utf-8")
-        else:
+        if _is_new_or_a_file(path):
             _replace(path, text)
+        else:
+            path.write_text(text, encoding="utf-8")
     except OSError as problem:
         raise NetqosError(f"cannot be written: {problem.strerror}", subject=str(path)) from problem
 
 
 def _takes_a_file(path: Path) -> bool:
-    if path.exists() and not path.is_file():
-        return not path.is_dir() and os.access(path, os.W_OK)
-    return path.parent.is_dir() and os.access(path.parent, os.W_OK)
+    if _is_new_or_a_file(path):
+        return path.parent.is_dir() and os.access(path.parent, os.W_OK)
+    return not path.is_dir() and os.access(path, os.W_OK)
+
+
+def _is_new_or_a_file(path: Path) -> bool:
+    return not path.is_symlink() and (path.is_file() or not path.exists())
 
 
 def _is_saved(path: Path, text: str) -> bool:

@@ -113,7 +113,7 @@ def _show_differences(screen: Screen, found: Replayed, most: int) -> None:
     screen.prose(f"{count(found.differing, 'tick')} would have been decided otherwise, first these:", hang=2)
     for one in found.differences[:most]:
         made = one.one.decision
-        when = clock(_unix_s(found, made.at_s))
+        when = clock(one.unix_s)
         unit = f"{WORDS[made.unit.direction.value]} {made.unit.device}"
         screen.prose(f"  {when}  ", Span(unit, "head"), f"  (line {one.line})", hang=4)
         screen.prose(f"    recorded  {_told(one.one)}", hang=14)
@@ -122,11 +122,6 @@ def _show_differences(screen: Screen, found: Replayed, most: int) -> None:
 
 def _told(ground: Ground) -> str:
     return f"{_ceilings(ground.decision)}; {whole(why(ground))}"
-
-
-def _unix_s(found: Replayed, at_s: float) -> float:
-    head = found.heads[0]
-    return head.unix_s + at_s - head.at_s
 
 
 def as_json(found: Replayed, *, compares: bool) -> Json:
@@ -147,7 +142,7 @@ def as_json(found: Replayed, *, compares: bool) -> Json:
             for unit, tally in found.recorded.items()
         ],
         "differing_ticks": found.differing if compares else None,
-        "differences": [_difference_json(found, one) for one in found.differences],
+        "differences": [_difference_json(one) for one in found.differences],
         "note": REACTS if compares else "",
     }
 
@@ -182,11 +177,11 @@ def _tally_json(tally: Tally) -> Json:
     }
 
 
-def _difference_json(found: Replayed, one: Difference) -> Json:
+def _difference_json(one: Difference) -> Json:
     made = one.one.decision
     return {
         "line": one.line,
-        "unix_s": round(_unix_s(found, made.at_s), 6),
+        "unix_s": round(one.unix_s, 6),
         "device": made.unit.device,
         "direction": made.unit.direction.value,
         "recorded": _ground_json(one.one),

@@ -8,6 +8,7 @@ before. After a gap both are told anew, so every stretch can be run again by its
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
@@ -21,6 +22,8 @@ from netqos.model.traffic import Decision, Unit, UnitSample
 
 VERSION = 1
 LONGEST_LINE = 4 << 20
+LATEST_UNIX_S = 253_402_300_800.0
+"""The first second of the year 10000, which no calendar of Python's has."""
 
 Policies = Mapping[Unit, LoopPolicy]
 _SAMPLES = tuple[UnitSample, ...]
@@ -55,6 +58,11 @@ class RecordedRound:
     policies: Policies
     samples: tuple[UnitSample, ...]
     decisions: tuple[Decision, ...]
+
+
+def is_a_time(unix_s: float) -> bool:
+    """Whether seconds since 1970 can be told as a date; NaN cannot."""
+    return 0 <= unix_s < LATEST_UNIX_S
 
 
 class RoundWriter:
@@ -107,7 +115,7 @@ class RoundReader:
 
     def __init__(self) -> None:
         """The first line has to be a head."""
-        self._has_head = False
+        self._node: str | None = None
         self._policies: dict[str, Policies] = {}
         self._begins: dict[str, Steering] = {}
         self._is_begun: set[str] = set()
@@ -126,7 +134,7 @@ class RoundReader:
     def _entry(self, number: int, entry: Mapping[str, object]) -> Head | Gap | RecordedRound | None:
         if "recording" in entry:
             return self._head(entry)
-        if not self._has_head:
+        if self._node is None:
             raise Rejected("this is no recording of netqos", hint="netqosctl record FILE makes one")
         match entry:
             case {"gap": str(why), "rounds": int() | None as rounds}:
@@ -153,11 +161,21 @@ class RoundReader:
             raise Rejected(message, hint=_other(entry))
         match entry:
             case {"node": str(node), "netqos": str(version), "at_s": float(at_s), "unix_s": float(unix_s)}:
-                self._has_head = True
-                self._forget()
+                self._begin(node, at_s, unix_s)
                 return Head(node=node, netqos=version, at_s=at_s, unix_s=unix_s)
             case _:
                 raise Rejected("the head lacks node, netqos, at_s or unix_s, or one is of the wrong type")
+
+    def _begin(self, node: str, at_s: float, unix_s: float) -> None:
+        if not (is_a_time(unix_s) and math.isfinite(at_s)):
+            raise Rejected(
+                f"the head's times are {shown(at_s)} and {shown(unix_s)}, which no clock ever showed"
+            )
+        if self._node not in {None, node}:
+            hint = "replay each node's recording by itself"
+            raise Rejected(f"here begins one of {shown(node)}, after one of {shown(self._node)}", hint=hint)
+        self._node = node
+        self._forget()
 
     def _round(self, number: int, backend: str, samples: object, decisions: object) -> RecordedRound:
         if backend not in self._is_begun or backend not in self._policies:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from netqos.engine.recording import Gap, Head, Policies, RecordedRound
+from netqos.engine.recording import Gap, Head, Policies, RecordedRound, is_a_time
 from netqos.engine.rounds import Steering, decide
 from netqos.engine.why import Ground, grounds
 from netqos.errors import Rejected
@@ -58,6 +58,7 @@ class Difference:
     """Where two courses differ in another way than before: what was decided of the same samples, and from what."""
 
     line: int
+    unix_s: float
     one: Ground
     other: Ground
 
@@ -180,13 +181,21 @@ class Replay:
             self.found.differing += 1
             is_news = unit not in self._apart or one.decision.changed or another.decision.changed
             if is_news and len(self.found.differences) < MOST_SHOWN:
-                self.found.differences.append(Difference(line, one, another))
+                unix_s = _when(self.found.heads[-1], one.decision)
+                self.found.differences.append(Difference(line, unix_s, one, another))
             self._apart.add(unit)
 
 
 def _tally(tallies: dict[Unit, Tally], made: tuple[Decision, ...]) -> None:
     for one in made:
         tallies.setdefault(one.unit, Tally()).add(one)
+
+
+def _when(head: Head, made: Decision) -> float:
+    unix_s = head.unix_s + made.at_s - head.at_s
+    if not is_a_time(unix_s):
+        raise ValueError(f"a tick at {unix_s}")
+    return unix_s
 
 
 def _outcome(made: Decision) -> tuple[bool, PerLevel[int], int | None]:

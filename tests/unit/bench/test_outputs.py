@@ -15,12 +15,15 @@ def test_a_file_is_written_whole_and_nothing_stays_beside_it(tmp_path: Path) -> 
     assert (path.read_text(), list(tmp_path.iterdir())) == ("new", [path])
 
 
-def test_what_is_no_file_is_written_into_and_stays_what_it_is(tmp_path: Path) -> None:
-    link = tmp_path / "stdout"
-    link.symlink_to("/dev/null")
+@pytest.mark.parametrize("target", ["/dev/null", "file"])
+def test_a_link_is_written_through_and_stays_what_it_is(tmp_path: Path, target: str) -> None:
+    link, file = tmp_path / "stdout", tmp_path / "file"
+    file.touch()
+    link.symlink_to(target)
     require_writable((link, None))
     write(link, "text")
-    assert (str(link.readlink()), list(tmp_path.iterdir())) == ("/dev/null", [link])
+    assert (str(link.readlink()), sorted(tmp_path.iterdir())) == (target, [file, link])
+    assert file.read_text() == ("text" if target == "file" else "")
 
 
 @pytest.mark.parametrize("name", [".", "nowhere/r.json", "file/r.json"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import signal
 import socket
@@ -12,11 +13,13 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
 
 from netqos.cli.ctl import main
+from netqos.engine.recording import head_line
 from netqos.observe.view import Numbered, Round
 from tests.unit.cli.daemon import answering, running
 from tests.unit.engine.rounds import HEAD, busy_course, read, written
@@ -67,6 +70,10 @@ def put(name: str, lines: list[str]) -> None:
     Path(name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
 
+def head(**changed: object) -> bytes:
+    return json.dumps({**json.loads(head_line(HEAD)), **changed}).encode() + b"\n"
+
+
 # ------------------------------------------------------------------ record
 
 
@@ -96,10 +103,36 @@ def test_a_file_that_is_there_is_kept_unless_it_is_forced(path: Path, ctl: Calla
     code, _, err = ctl(*words, "link")
     assert (code, "--force replaces it" in err) == (5, True)
     assert Path("loop").read_text(encoding="ascii") == "precious\n"
-    assert ctl(*words, "link", "--force")[0] == 0
-    assert (Path("link").is_symlink(), stat.S_IMODE(Path("link").stat().st_mode)) == (False, 0o600)
+    os.mkfifo("pipe")
+    Path("nowhere").symlink_to("missing")
+    for name in ("link", "pipe", "nowhere", "."):
+        code, _, err = ctl(*words, name, "--force")
+        assert (code, err.splitlines()[0]) == (5, f"netqosctl: {name} is no file, and is not replaced")
     assert Path("loop").read_text(encoding="ascii") == "precious\n"
-    assert sorted(one.name for one in Path().iterdir()) == ["link", "loop"]
+    assert ctl(*words, "loop", "--force")[0] == 0
+    assert stat.S_IMODE(Path("loop").stat().st_mode) == 0o600
+    assert sorted(one.name for one in Path().iterdir()) == ["link", "loop", "nowhere", "pipe"]
+
+
+@pytest.mark.parametrize("change", [Path.unlink, lambda file: Path("other").replace(file)])
+def test_a_recording_whose_file_is_gone_ends_and_says_so(
+    path: Path, ctl: Callable[..., Run], change: Callable[[Path], object]
+) -> None:
+    Path("other").write_text("precious\n", encoding="ascii")
+    file = Path("loop")
+
+    def change_it() -> None:
+        until_s = time.monotonic() + 20
+        while not file.exists() and time.monotonic() < until_s:
+            time.sleep(0.01)
+        change(file)
+
+    changing = Thread(target=change_it)
+    changing.start()
+    code, out, err = ctl("--socket", str(path), "record", "loop", "--for", "2s")
+    changing.join()
+    assert (code, out, "loop was replaced or removed while it was recorded" in err) == (1, "", True)
+    assert not file.exists() or file.read_text(encoding="ascii") == "precious\n"
 
 
 def test_without_a_daemon_no_file_is_made(ctl: Callable[..., Run]) -> None:
@@ -285,9 +318,14 @@ def test_a_recording_that_was_killed_is_replayed_up_to_its_last_whole_line(ctl: 
         (b'{"recording":9,"netqos":"9.9"}\n', "loop line 1: a recording of version 9; version 1 can be read"),
         (b'{"recording":1,"netqos":"0.0.1","forms":{"Unit":[]}}\n', "loop line 1: another netqos made this recording"),
         (b"\n\n", 'loop line 1: "" is no JSON'),
+        (head(unix_s=1e300), "loop line 1: the head's times are 1000.25 and 1e+300, which no clock"),
+        (head(unix_s=math.nan), "loop line 1: the head's times are 1000.25 and nan"),
+        (head(at_s=math.inf), "loop line 1: the head's times are inf and"),
+        (head() + head(node="worker-2"), 'loop line 2: here begins one of "worker-2", after one of "worker-1"'),
         (b"[" * (5 << 20), "loop line 1: longer than 4 MiB"),
     ],
-    ids=["empty", "binary", "text", "no line", "foreign", "newer", "other form", "blank", "huge line"],
+    ids=["empty", "binary", "text", "no line", "foreign", "newer", "other form", "blank", "late", "no time", "no clock",
+         "two nodes", "huge line"],
 )  # fmt: skip
 def test_what_is_no_recording_is_5_with_its_line(
     ctl: Callable[..., Run], content: bytes, message: str

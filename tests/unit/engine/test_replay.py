@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from netqos.engine.otherpolicy import policies_under
-from netqos.engine.recording import Gap, Policies, RecordedRound
+from netqos.engine.recording import Gap, Policies, RecordedRound, head_line
 from netqos.engine.replay import Replay
 from netqos.engine.rounds import Taken
 from netqos.engine.steer import LoopPolicy
@@ -21,7 +21,7 @@ from netqos.model.levels import Direction, Level, PerLevel
 from netqos.model.traffic import Unit
 from netqos.settings.file import parse_documents
 from netqos.settings.values import Settings
-from tests.unit.engine.rounds import busy_course, courses, read, written
+from tests.unit.engine.rounds import HEAD, busy_course, courses, read, written
 from tests.unit.engine.test_steer import LENDING, UNIT, M
 
 
@@ -45,6 +45,30 @@ def test_the_recorded_policies_give_the_recorded_decisions_again(course: list[Ta
     if not skips:
         assert (found.differing, found.differences) == (0, [])
         assert found.other == found.recorded
+
+
+def test_a_difference_has_the_time_of_its_own_stretch() -> None:
+    """Two recordings of one node in one file: between them its clock went on, and it was started anew."""
+    lines = written(busy_course())
+    later = [head_line(replace(HEAD, at_s=HEAD.at_s - 900, unix_s=HEAD.unix_s + 100)), *lines[1:]]
+    found = [replayed(one, more_for_l2).found for one in (lines, later, [*lines, *later])]
+    one, other, both = ({round(each.unix_s, 3) for each in every.differences} for every in found)
+    assert {round(each + 1000, 3) for each in one} == other
+    assert both <= one | other
+    assert both & one
+    assert both & other
+
+
+def test_a_tick_at_a_time_that_no_clock_shows_is_refused() -> None:
+    entries = [
+        replace(one, samples=tuple(replace(each, taken_at_s=each.taken_at_s + 1e15) for each in one.samples))
+        if isinstance(one, RecordedRound)
+        else one
+        for one in read(written(busy_course()))
+    ]
+    replay = Replay(more_for_l2)
+    with pytest.raises(Rejected, match="no values that a loop ever had"):
+        list(map(replay.take, entries))
 
 
 def test_a_changed_recording_is_seen() -> None:
