@@ -18,6 +18,7 @@ SMALLEST_BPS = 1_000
 LARGEST_BPS = 1_000_000_000_000_000
 FORMS = "500k, 10M or 1.5G (bits per second)"
 RANGE = "1k to 1P"
+LIMITS = f"{RANGE}, or 0 for no limit"
 
 # Longer texts are no bandwidth, and the bound keeps the arithmetic below cheap.
 _LONGEST = 64
@@ -49,7 +50,7 @@ def parse_bandwidth(value: object) -> int:
 
 def parse_limit(value: object) -> int:
     """A limit in bits per second: as `parse_bandwidth`, or 0 (also -0), which means "no limit"."""
-    return _parse(value, allowed=f"{RANGE}, or 0 for no limit")
+    return _parse(value, allowed=LIMITS)
 
 
 def parse_percent(text: object) -> Percent:
@@ -122,7 +123,7 @@ def _exact(value: object, *, allowed: str) -> Fraction:
         raise _rejected(f"{shown(value)} is no quantity", allowed=allowed)
     found = _QUANTITY.fullmatch(value) if len(value) <= _LONGEST else None
     if found is None:
-        raise _rejected(f"{shown(value)} is no quantity{_meant(value)}", allowed=allowed)
+        raise _rejected(f"{shown(value)} is no quantity{_meant(value, allowed=allowed)}", allowed=allowed)
     sign, number, suffix = found.groups(default="")
     # Fraction("7.") is refused before Python 3.12.
     exact = Fraction(number.rstrip(".")) * _scale(suffix)
@@ -146,10 +147,10 @@ def _side(value: object, exact: Fraction) -> str:
     return "under the smallest bandwidth"
 
 
-def _meant(text: str) -> str:
+def _meant(text: str, *, allowed: str) -> str:
     """What a word that is no quantity was probably meant to be, as the end of a sentence; may be empty."""
     if text.strip().lower() in _NO_LIMIT_WORDS:
-        return " (did you mean 0?)"
+        return " (did you mean 0?)" if allowed == LIMITS else ""
     if text.strip().endswith("%"):
         return ", and no percentage is taken here"
     found = _MEANT.fullmatch(text.strip()) if len(text) <= _LONGEST else None

@@ -112,6 +112,12 @@ def test_anything_else_is_refused_with_the_accepted_forms(value: object, words: 
     assert refused.value.hint
 
 
+@pytest.mark.parametrize("word", ["inf", "unlimited", " none "])
+def test_where_zero_is_refused_it_is_not_proposed(word: str) -> None:
+    with pytest.raises(Rejected, match="is no quantity; allowed: 1k to 1P, written as"):
+        parse_bandwidth(word)
+
+
 @pytest.mark.parametrize(
     "value",
     [
