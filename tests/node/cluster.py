@@ -123,10 +123,14 @@ class Cluster:
         found = re.findall(r"^class htb (\S+) (root|parent \S+)", shown, re.MULTILINE)
         return {f"{name} {place}" for name, place in found if name not in own}
 
+    def run(self, *command: str) -> str:
+        """What a program prints in the container, as by `kubectl exec`."""
+        words = ("tasks", "exec", "--exec-id", f"run-{time.monotonic_ns()}", self.container())
+        return self.node.containerd.ctr(*words, *command)
+
     def ctl(self, *arguments: str) -> str:
-        """What netqosctl prints in the container, as by `kubectl exec`."""
-        words = ("tasks", "exec", "--exec-id", f"ctl-{time.monotonic_ns()}", self.container(), "netqosctl")
-        return self.node.containerd.ctr(*words, *arguments)
+        """What netqosctl prints there."""
+        return self.run("netqosctl", *arguments)
 
     def ask(self, *arguments: str) -> Document:
         """The same as JSON."""

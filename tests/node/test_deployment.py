@@ -7,11 +7,14 @@ import json
 import time
 from pathlib import Path
 
+import pytest
+
 from netqos.model.levels import Direction
 from netqos.testing.numbered import Lost, numbered_packets
-from tests.kube.manifests import helm, is_hook
+from tests.kube.manifests import helm, is_hook, kustomize
 from tests.node.cluster import DAEMONSET, NAMESPACE, Cluster
 from tests.node.pods import Pods
+from tests.node.realnode import wait_until
 
 NET_ADMIN = 1 << 12
 """include/uapi/linux/capability.h"""
@@ -118,3 +121,26 @@ def test_an_update_from_the_previous_image_loses_no_packet(
     assert {
         one["name"]: one["level"] for one in deployed.ask("pods")["pods"] if one["name"] in LEVELS
     } == LEVELS
+
+
+def ours(deployed: Cluster) -> list[str]:
+    """What the node's network has of netqos."""
+    commands = (["tc", "qdisc", "show"], ["nft", "list", "tables"], ["ip", "-brief", "link"])
+    lines = [line for one in commands for line in deployed.node.node.run(one).stdout.splitlines()]
+    return [line for line in lines if "4e5" in line or "netqos" in line]
+
+
+@pytest.mark.timeout(240)
+def test_with_kustomize_it_is_removed_as_documented(deployed: Cluster, renderer: Path) -> None:
+    plain = kustomize(renderer, "plain")
+    (settings,) = (one for one in kustomize(renderer, "plain") if one["kind"] == "ConfigMap")
+    settings["data"]["netqos.yaml"] += "\nonExit: restore\n"
+    deployed.apply([settings])
+    wait_until(lambda: "restore" in deployed.run("cat", "/etc/netqos/netqos.yaml"), "the pod has it", 120)
+    time.sleep(2)
+    assert ours(deployed) != []
+    try:
+        deployed.remove(plain)
+        assert ours(deployed) == []
+    finally:
+        deployed.deploy(plain)
