@@ -43,7 +43,7 @@ class TableWriter:
         nft = self._tools.nft()
         if edit.after is None:
             nft.run(classify.removal_text())
-            self._tools.contents.forget(classify.CHAIN_NAMES)
+            self._tools.contents.read([])
             self._tools.contents.keep(self._tools.state)
             return None
         before, after = edit.before, edit.after
