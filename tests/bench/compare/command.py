@@ -14,7 +14,7 @@ from tests.bench.compare import ours, stepper
 from tests.bench.compare.byhand import NaiveTree, Nothing, PodLimits, StaticTree
 from tests.bench.compare.chart import draw
 from tests.bench.compare.judge import compare
-from tests.bench.compare.page import changes, markdown, table
+from tests.bench.compare.page import changes, markdown, table, unlike
 from tests.bench.compare.results import Result, as_text, read
 from tests.bench.compare.runner import Job, run
 from tests.bench.compare.script import Times
@@ -78,11 +78,13 @@ def diff(argv: Sequence[str]) -> int:
     parser.add_argument("--all", action="store_true", help="show every row, not only what moved")
     arguments = parser.parse_args(argv)
     try:
-        found = list(compare(read(arguments.before), read(arguments.after)))
+        before, after = read(arguments.before), read(arguments.after)
     except Rejected as problem:
         print(f"bench: {problem}", file=sys.stderr)
         return 2
-    print(changes(found, everything=arguments.all))
+    for line in unlike(before, after):
+        print(f"note: {line}")
+    print(changes(list(compare(before, after)), everything=arguments.all))
     return 0
 
 

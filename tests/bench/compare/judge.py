@@ -15,7 +15,7 @@ _NEGLIGIBLE = 0.01
 """Medians that are closer than this share of themselves are called the same, however steady the runs were."""
 
 
-_FEWEST = 3
+FEWEST = 3
 """With fewer runs on either side nothing is told apart: chance would be told as a change."""
 
 
@@ -90,6 +90,6 @@ def compare_runs(
 
 
 def _change(then: Sequence[float], now: Sequence[float], measure: Measure) -> Change:
-    if min(len(then), len(now)) < _FEWEST:
+    if min(len(then), len(now)) < FEWEST:
         return Change.SAME
     return judge(then, now, less_is_better=measure.less_is_better, resolution=measure.resolution)

@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from tests.bench.compare.judge import Change, Comparison, compare_runs
+from tests.bench.compare.judge import FEWEST, Change, Comparison, compare_runs
 from tests.bench.compare.results import Contestant, Result
 from tests.bench.compare.rows import MEASURES, Measure
 from tests.bench.figures import number
 from tests.bench.moments import BIN_S
 
 OURS, BY_HAND, STEPPER = "netqos", "static HTB", "1 s stepper"
+CONDITIONS = ("kernel", "python", "cpus", "congestion", "greedy_s", "watched_s")
+"""What has to be the same for two results to be compared, beside the policy."""
 
 
 def table(result: Result) -> str:
@@ -50,7 +52,10 @@ def summary(result: Result) -> Iterator[str]:
     """How netqos stands against the tree by hand, and how fast it settles against a stepper."""
     ours, by_hand, stepper = (result.contestant(name) for name in (OURS, BY_HAND, STEPPER))
     if ours is not None and by_hand is not None:
-        yield from _against(list(compare_runs(OURS, by_hand.runs, ours.runs)))
+        if min(len(ours.runs), len(by_hand.runs)) < FEWEST:
+            yield f"{OURS} and {BY_HAND} are not told apart: that takes {FEWEST} runs of each"
+        else:
+            yield from _against(list(compare_runs(OURS, by_hand.runs, ours.runs)))
     if ours is not None and stepper is not None:
         watched_ms = 1000 * float(result.about.get("watched_s", math.nan))
         for way, word in (("tx", "egress"), ("rx", "ingress")):
@@ -88,6 +93,25 @@ def _faster(ours_ms: float, stepper_ms: float, *, watched_ms: float) -> str:
         f"{OURS} is steady after {number(own_ms)} ms, the {STEPPER} after {number(other_ms)} ms: "
         f"{number(other_ms / own_ms)} times faster"
     )
+
+
+def unlike(before: Result, after: Result) -> Iterator[str]:
+    """What keeps two results from being compared: conditions, enforcers in one alone, too few runs."""
+    for key in CONDITIONS:
+        then, now = before.about.get(key), after.about.get(key)
+        if then != now:
+            yield f"{key} was {then}, then {now}"
+    if before.policy != after.policy:
+        yield "the policies are not the same"
+    for one, other, word in ((before, after, "before"), (after, before, "after")):
+        alone = [each.name for each in one.contestants if other.contestant(each.name) is None]
+        if alone:
+            yield f"only {word}: {', '.join(alone)}"
+    for earlier in before.contestants:
+        later = after.contestant(earlier.name)
+        if later is not None and min(len(earlier.runs), len(later.runs)) < FEWEST:
+            counts = f"{len(earlier.runs)} and {len(later.runs)} runs"
+            yield f"{earlier.name}: {counts}; figures are told apart from {FEWEST} of each on"
 
 
 def changes(found: Sequence[Comparison], *, everything: bool) -> str:

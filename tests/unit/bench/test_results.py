@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -11,7 +12,7 @@ from netqos.errors import Rejected
 from tests.bench.compare.chart import draw
 from tests.bench.compare.judge import compare
 from tests.bench.compare.measures import evaluate
-from tests.bench.compare.page import changes, markdown, summary, table
+from tests.bench.compare.page import changes, markdown, summary, table, unlike
 from tests.bench.compare.results import Contestant, Result, as_text, picture_of, policy_json, read
 from tests.bench.compare.script import NODE
 from tests.unit.bench.runs import POLICY, recording
@@ -135,6 +136,28 @@ def test_what_moved_is_shown_and_counted() -> None:
     assert shown[-1] == f"1 of {len(found)} figures moved beyond the spread of their runs"
     assert len(changes(found, everything=True).splitlines()) == len(found) + 4
     assert changes([], everything=True) == "0 of 0 figures moved beyond the spread of their runs"
+
+
+def test_what_keeps_two_results_from_being_compared_is_told() -> None:
+    assert list(unlike(RESULT, RESULT)) == ["broken: 0 and 0 runs; figures are told apart from 3 of each on"]
+    rare = Contestant(name="netqos", how="", runs=(RUN, RUN))
+    after = Result(
+        policy={}, contestants=(rare, contestant("mine")), about={**RESULT.about, "watched_s": 2.5, "runs": 2}
+    )
+    assert list(unlike(RESULT, after)) == [
+        "watched_s was 5.0, then 2.5",
+        "the policies are not the same",
+        "only before: static HTB, 1 s stepper, broken",
+        "only after: mine",
+        "netqos: 3 and 2 runs; figures are told apart from 3 of each on",
+    ]
+
+
+def test_a_run_or_two_are_not_told_apart() -> None:
+    rare = Result(
+        policy=RESULT.policy, contestants=(RESULT.contestants[0], replace(RESULT.contestants[2], runs=(RUN,)))
+    )
+    assert list(summary(rare)) == ["netqos and static HTB are not told apart: that takes 3 runs of each"]
 
 
 def test_the_chart_is_xml_with_a_line_for_each_level_and_direction_that_stays_inside() -> None:
