@@ -1,15 +1,15 @@
 """`python -m tests.node [start | stop | env | run COMMAND...]`: a real node to play with (`./dev node`).
 
-`start` leaves it running until `stop`, with netqosd from the checkout on it. `keep` is what runs meanwhile and has told
-where in .dev/node.json ($NETQOS_NODE_STATE names another file, and with it another node). It ends with the process of
-$NETQOS_NODE_OWNER, where that is given.
+`start` leaves it running until `stop`, with netqosd from the checkout on it. `keep` is what runs meanwhile
+(`keeper.py`) and has told where in .dev/node.json; $NETQOS_NODE_STATE names another file, and with it another node. It
+ends with the process of $NETQOS_NODE_OWNER, where that is given.
 """
 
 from __future__ import annotations
 
 import contextlib
-import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -18,15 +18,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from netqos.testing.namespaces import sweep
-from tests.apiserver.gobuild import ROOT, Unavailable
+from tests.apiserver.gobuild import Unavailable
+from tests.node import keeper
 from tests.node.agent import SOCKET, Agent
 from tests.node.branches import sweep_branches
 from tests.node.machine import enter_command
 from tests.node.programs import find_node_programs
 from tests.node.realnode import NAME, RealNode
 
-STATE = Path(os.environ.get("NETQOS_NODE_STATE") or ROOT / ".dev" / "node.json")
-LOG = STATE.with_suffix(".log")
 PORTS = range(5201, 5209)
 START_S = 1800  # the first one builds a kubelet and perhaps an API server
 
@@ -53,63 +52,47 @@ def main(arguments: Sequence[str]) -> int:
 
 def start() -> int:
     """Start one, unless it runs, and say what to type."""
-    if running() is None:
+    if keeper.told() is None:
         try:
             find_node_programs()
         except Unavailable as problem:
             print(f"node: {problem}", file=sys.stderr)
             return 1
-        if not _start_keeper():
-            print(f"node: it did not start; {LOG} ends with\n{_log_end()}", file=sys.stderr)
+        if not _wait_started():
+            print(f"node: it did not start; {keeper.LOG} ends with\n{_log_end()}", file=sys.stderr)
             return 1
     print(_welcome())
     return 0
 
 
 def stop() -> int:
-    """End the one that runs; what a killed one has left goes too."""
-    state = running()
-    if state is not None:
-        pid = int(state["pid"])
-        os.kill(pid, signal.SIGTERM)
-        while Path(f"/proc/{pid}").exists():
-            time.sleep(0.05)
+    """End the one that runs or starts; what a killed one has left goes too."""
+    was_there = keeper.end()
     sweep()
     sweep_branches()
-    STATE.unlink(missing_ok=True)
-    print("node: stopped" if state else "node: none is running")
+    print("node: stopped" if was_there else "node: none is running")
     return 0
 
 
 def show_environment() -> int:
     """Lines for a shell: eval "$(./dev node env)"."""
-    state = running()
+    state = keeper.told()
     if state is None:
         print("node: none is running; start one: ./dev node", file=sys.stderr)
         return 1
     for name in ("KUBECONFIG", "NETQOS_SOCKET", "WIRE"):
-        print(f"export {name}={state[name]}")
-    print(f"export PATH={Path(sys.executable).parent}:$PATH")
+        print(f"export {name}={shlex.quote(state[name])}")
+    print(f"export PATH={shlex.quote(str(Path(sys.executable).parent))}:$PATH")
     return 0
 
 
 def run(command: Sequence[str]) -> int:
     """Run a program on the node."""
-    state = running()
+    state = keeper.told()
     if state is None:
         print("node: none is running; start one: ./dev node", file=sys.stderr)
         return 1
     return subprocess.run(enter_command(int(state["init"]), command), check=False).returncode
-
-
-def running() -> dict[str, str] | None:
-    """What the one that runs has told; None where none does."""
-    with contextlib.suppress(OSError, ValueError):
-        state: dict[str, str] = json.loads(STATE.read_text(encoding="utf-8"))
-        command = Path(f"/proc/{state['pid']}/cmdline").read_bytes()
-        if command.endswith(b"tests.node\0keep\0"):
-            return state
-    return None
 
 
 def keep() -> int:
@@ -121,42 +104,37 @@ def keep() -> int:
         for port in PORTS:
             node.wire.popen(["iperf3", "--server", "--port", str(port)])
         state = {
-            "pid": os.getpid(),
-            "init": node.machine.init,
+            "init": str(node.machine.init),
             "KUBECONFIG": str(node.server.access.kubeconfig),
             "NETQOS_SOCKET": str(node.machine.folder / SOCKET.lstrip("/")),
             "WIRE": node.wire.address,
         }
-        fresh = STATE.with_suffix(".new")
-        fresh.write_text(json.dumps(state), encoding="utf-8")
-        fresh.rename(STATE)
+        keeper.tell(state)
         owner = os.environ.get("NETQOS_NODE_OWNER")
         while owner is None or Path("/proc", owner).exists():
             time.sleep(1)
-    STATE.unlink(missing_ok=True)
     return 0
 
 
-def _start_keeper() -> bool:
-    with LOG.open("wb") as log:
-        keeper = subprocess.Popen(
-            [sys.executable, "-m", "tests.node", "keep"],
-            cwd=ROOT,
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            start_new_session=True,
-        )
+def _wait_started() -> bool:
+    """Start a keeper where there is none, and wait for what it tells; what is interrupted here ends."""
+    ours: subprocess.Popen[bytes] | None = None
     end_s = time.monotonic() + START_S
-    while running() is None:
-        if keeper.poll() is not None or time.monotonic() > end_s:
-            return False
-        time.sleep(0.05)
+    try:
+        while keeper.told() is None:
+            ours = ours or keeper.launch()
+            if (ours is not None and ours.poll() is not None) or time.monotonic() > end_s:
+                return False
+            time.sleep(0.05)
+    except KeyboardInterrupt:
+        if ours is not None:
+            keeper.end()
+        raise
     return True
 
 
 def _log_end() -> str:
-    return "\n".join(LOG.read_text(encoding="utf-8", errors="replace").splitlines()[-15:])
+    return "\n".join(keeper.LOG.read_text(encoding="utf-8", errors="replace").splitlines()[-15:])
 
 
 def _welcome() -> str:
@@ -173,4 +151,8 @@ A pod names its node ({NAME}) and the image test.local/pod:1; docs/tutorial.md h
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except KeyboardInterrupt:
+        print("node: interrupted", file=sys.stderr)
+        sys.exit(130)
