@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -96,13 +96,13 @@ class Pods:
 
         wait_until(is_running, f"pod {name} runs", RUNNING_S)
         document = self._get(name)
-        address = document["status"]["podIP"]
+        uid, address = document["metadata"]["uid"], document["status"]["podIP"]
         on_host = document["spec"].get("hostNetwork", False)
-        inside = self._node.node if on_host else Foothold(self._network_of(name), address=address)
+        inside = self._node.node if on_host else Foothold(self._network_of(uid), address=address)
         pod = Pod(
             name=name,
             namespace=self._kube.namespace,
-            uid=document["metadata"]["uid"],
+            uid=uid,
             address=address,
             inside=inside,
         )
@@ -133,17 +133,14 @@ class Pods:
             return problem.status == 404
         return False
 
-    def _network_of(self, name: str) -> Path:
-        """The namespace that containerd made for a pod, as the CRI tells it."""
-        wanted = {"io.kubernetes.pod.name": name, "io.kubernetes.pod.namespace": self._kube.namespace}
-        for identity in self._sandboxes():
-            told = json.loads(self._node.containerd.ctr("containers", "info", identity))
-            if wanted.items() <= told["Labels"].items():
-                linux = told["Spec"]["linux"]
-                (path,) = [one["path"] for one in linux["namespaces"] if one["type"] == "network"]
-                return self._node.machine.path(path)
-        raise LookupError(f"no sandbox of pod {name}")
-
-    def _sandboxes(self) -> Iterator[str]:
-        chosen = 'labels."io.cri-containerd.kind"==sandbox'
-        yield from self._node.containerd.ctr("containers", "ls", "-q", chosen).split()
+    def _network_of(self, uid: str) -> Path:
+        """The namespace that containerd made for a pod, as the CRI tells it; that of an earlier sandbox is gone."""
+        kind, pod = (f'labels."{name}"==' for name in ("io.cri-containerd.kind", "io.kubernetes.pod.uid"))
+        ctr = self._node.containerd.ctr
+        for identity in ctr("containers", "ls", "-q", f"{kind}sandbox,{pod}{uid}").split():
+            linux = json.loads(ctr("containers", "info", identity))["Spec"]["linux"]
+            (path,) = [one["path"] for one in linux["namespaces"] if one["type"] == "network"]
+            found = self._node.machine.path(path)
+            if found.exists():
+                return found
+        raise LookupError(f"no sandbox of pod {uid}")
