@@ -7,6 +7,7 @@ kernel with `rig.node.run`, and finds the devices in `rig.uplink` and `rig.pod(n
 from __future__ import annotations
 
 import importlib.util
+import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -127,6 +128,15 @@ class KernelOnly:
         """The kernel's objects go with the rig."""
 
 
+_PARTS = ("name", "how", "start", "apply", "pid", "reading", "stop")
+
+
+def _has(made: object, part: str) -> bool:
+    """Whether it has the part, without asking for it: a process that was not started yet has no pid."""
+    found = inspect.getattr_static(made, part, None)
+    return found is not None and found != ""
+
+
 def load(path: Path) -> type[Enforcer]:
     """The class `Adapter` of a Python file; `Rejected` says what is missing."""
     spec = importlib.util.spec_from_file_location(f"adapter_{path.stem}", path)
@@ -138,9 +148,10 @@ def load(path: Path) -> type[Enforcer]:
         made = module.Adapter()
     except Exception as problem:  # a stranger's file may raise anything
         raise Rejected(f"cannot be used: {type(problem).__name__}: {problem}", subject=str(path)) from problem
-    if not isinstance(made, Enforcer) or not made.name:
+    lacking = [one for one in _PARTS if not _has(made, one)]
+    if lacking:
         raise Rejected(
-            "its class Adapter lacks some of: name, how, start, apply, pid, reading, stop",
+            f"its class Adapter lacks {', '.join(lacking)}",
             subject=str(path),
             hint="docs/comparison.md has an example; KernelOnly brings all but name, how and apply",
         )

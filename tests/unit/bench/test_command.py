@@ -45,13 +45,22 @@ def test_an_adapter_is_the_class_of_a_file(tmp_path: Path) -> None:
         ("x = ", "SyntaxError"),
         ("raise ValueError('no')", "ValueError: no"),
         ("", "AttributeError: .*Adapter"),
-        ("class Adapter: pass", "lacks some of: name, how, start"),
-        (ADAPTER.format(name=""), "lacks some of"),
+        ("class Adapter: pass", "lacks name, how, start, apply, pid, reading, stop"),
+        (ADAPTER.format(name=""), "lacks name [(]docs"),
     ],
 )
 def test_a_file_that_is_no_adapter_says_why(tmp_path: Path, text: str, said: str) -> None:
     with pytest.raises(Rejected, match=said):
         load(written(tmp_path, text))
+
+
+def test_a_process_that_runs_only_once_it_is_started_may_be_asked_for_its_pid_then(tmp_path: Path) -> None:
+    pid = """
+    @property
+    def pid(self):
+        return self.process.pid
+"""
+    assert load(written(tmp_path, ADAPTER.format(name="mine") + pid)).name == "mine"
 
 
 def test_a_file_that_is_not_there_says_so(tmp_path: Path) -> None:
