@@ -80,9 +80,9 @@ class RealNode:
     def _start(self) -> None:
         self.folder = make_folder("node")
         self._stack.callback(_remove_folder, self.folder)
-        self.wire = Namespace("wire", address=WIRE.host(OUTSIDE, 4))
+        self.wire = Namespace("wire", address=WIRE.host(OUTSIDE, 4), tied=True)
         self._stack.callback(self.wire.remove)
-        self.node = Namespace("node", address=WIRE.host(NODE, 4))
+        self.node = Namespace("node", address=WIRE.host(NODE, 4), tied=True)
         self._stack.callback(self.node.remove)
         connect(self.wire, self.node)
         self.server = ApiServer(self._programs.apiserver, self.folder / "api", flags=self._flags)

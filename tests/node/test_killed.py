@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,11 +20,18 @@ from tests.node.realnode import wait_until
 
 _HOLDER = """
 import signal
+from tests.apiserver.kube import Kube
+from tests.node.load import RX, TX, Load
+from tests.node.pods import Pods
 from tests.node.programs import find_node_programs
 from tests.node.realnode import RealNode
 
 with RealNode(find_node_programs()) as node:
-    print(node.folder, flush=True)
+    pods = Pods(node, Kube(node.api, "held", node=node.name))
+    pods.start("busy")
+    load = Load(pods)
+    load.start(["busy"], [TX, RX])
+    print("it is there", flush=True)
     signal.pause()
 """
 _PARAMETERS = ("vm/overcommit_memory", "kernel/panic", "kernel/panic_on_oops", "kernel/keys/root_maxkeys")
@@ -34,14 +43,13 @@ def test_a_killed_holder_leaves_nothing_that_runs_and_the_rest_is_swept(node_pro
     command = [sys.executable, "-c", _HOLDER]
     holder = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
     assert holder.stdout is not None
-    folder = holder.stdout.readline().strip()
-    assert folder
+    assert holder.stdout.readline() == "it is there\n"
     assert (parameters(), mounts()) == before
-    of_it = processes(folder)
-    assert len(of_it) > 4
+    of_it = descendants(holder.pid)
+    assert len(of_it) > 12
     holder.send_signal(signal.SIGKILL)
     holder.communicate()
-    wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in of_it), "no process is left", 10)
+    wait_until(lambda: of_it.isdisjoint(dict(_running())), "no process is left", 2)
     sweep()
     sweep_branches()
     assert left_overs(holder.pid) == []
@@ -53,29 +61,23 @@ def left_overs(owner: int) -> list[Path]:
     return [found for place in places for found in left_over(place) if f"-{owner}-" in found.name]
 
 
-def processes(folder: str) -> list[int]:
-    """Those whose command line names a node's folder, and all in the pid namespaces that these are in but for ours."""
-    ours = Path("/proc/self/ns/pid").readlink()
-    spaces = {space for pid, space in _spaces() if folder in _command(pid)} - {ours}
-    named = [pid for pid, _ in _spaces() if folder in _command(pid)]
-    return sorted({*named, *(pid for pid, space in _spaces() if space in spaces)})
+def descendants(ancestor: int) -> set[int]:
+    """What a process has started, and what that has, whatever namespaces they are in; without those that have ended."""
+    parents = dict(_running())
+    found = {ancestor}
+    while more := {pid for pid, parent in parents.items() if parent in found} - found:
+        found |= more
+    return found - {ancestor}
 
 
-def _spaces() -> list[tuple[int, Path]]:
-    found = []
+def _running() -> Iterator[tuple[int, int]]:
+    """Processes that have not ended, with their parents."""
     for entry in Path("/proc").glob("[0-9]*"):
-        try:
-            found.append((int(entry.name), (entry / "ns/pid").readlink()))
-        except OSError:
-            continue
-    return found
-
-
-def _command(pid: int) -> str:
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return ""
+        with contextlib.suppress(OSError):
+            text = (entry / "stat").read_text(encoding="utf-8", errors="replace")
+            state, parent = text.rpartition(")")[2].split()[:2]
+            if state not in {"Z", "X"}:
+                yield int(entry.name), int(parent)
 
 
 def parameters() -> list[str]:

@@ -53,12 +53,16 @@ class Foothold:
     """A network namespace at a path, whoever made it, and the processes started in it from here.
 
     `address` and `address6` are what others reach it by, empty where it has none. `link` is the node's end of a
-    pod's veth pair, empty for others.
+    pod's veth pair, empty for others. What is started here is `tied`, where no sweep would find it: the kernel kills
+    it when the thread that started it ends (prctl(2), PR_SET_PDEATHSIG).
     """
 
-    def __init__(self, path: Path, *, address: str = "", address6: str = "", link: str = "") -> None:
+    def __init__(
+        self, path: Path, *, address: str = "", address6: str = "", link: str = "", tied: bool = True
+    ) -> None:
         """Nothing is started yet; `path` need not be in /run/netns."""
         self.path = path
+        self._tied = tied
         self.address = address
         self.address6 = address6
         self.link = link
@@ -73,7 +77,7 @@ class Foothold:
 
     def command(self, argv: Sequence[str], *, own_sysfs: bool = False) -> list[str]:
         """The command line that runs `argv` inside; the process keeps its pid through all of it."""
-        guard = ["setpriv", "--pdeathsig", "KILL"] if must_end_with_us() else []
+        guard = ["setpriv", "--pdeathsig", "KILL"] if self._tied else []
         inside = [*guard, "nsenter", f"--net={self.path}", "--"]
         if own_sysfs:
             self._aside = self._aside or make_folder("sys")
@@ -116,7 +120,7 @@ class Foothold:
         """Start a function in a forked child inside; its result is fetched later."""
 
         def work() -> T:
-            if must_end_with_us():
+            if self._tied:
                 _libc().prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
             with self.path.open("rb") as there:
                 _enter(there.fileno())
@@ -157,11 +161,19 @@ class Foothold:
 
 
 class Namespace(Foothold):
-    """One that is made here, with a name of its own in /run/netns."""
+    """One that is made here, with a name of its own in /run/netns, by which `sweep` finds it."""
 
-    def __init__(self, role: str, *, address: str = "", address6: str = "", link: str = "") -> None:
+    def __init__(
+        self, role: str, *, address: str = "", address6: str = "", link: str = "", tied: bool = False
+    ) -> None:
         """Make it, with its loopback up. `role` is a word for people: `wire`, `node`, `pod-web`."""
-        super().__init__(_FOLDER / own_name(role), address=address, address6=address6, link=link)
+        super().__init__(
+            _FOLDER / own_name(role),
+            address=address,
+            address6=address6,
+            link=link,
+            tied=tied or must_end_with_us(),
+        )
         run_tool(["ip", "netns", "add", self.name])
         run_tool(["ip", "-n", self.name, "link", "set", "lo", "up"])
 
