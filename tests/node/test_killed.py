@@ -31,6 +31,7 @@ with RealNode(find_node_programs()) as node:
     pods.start("busy")
     load = Load(pods)
     load.start(["busy"], [TX, RX])
+    pods.place("busy").popen(["iperf3", "--server"])  # in a namespace that no sweep of anybody finds
     print("it is there", flush=True)
     signal.pause()
 """
