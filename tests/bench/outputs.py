@@ -41,9 +41,12 @@ def write(path: Path, text: str) -> None:
 
 
 def _takes_a_file(path: Path) -> bool:
-    if _is_new_or_a_file(path):
-        return path.parent.is_dir() and os.access(path.parent, os.W_OK)
-    return not path.is_dir() and os.access(path, os.W_OK)
+    try:
+        if _is_new_or_a_file(path):
+            return path.parent.is_dir() and os.access(path.parent, os.W_OK)
+        return not path.is_dir() and os.access(path, os.W_OK)
+    except OSError:  # a folder that may not be looked into
+        return False
 
 
 def _is_new_or_a_file(path: Path) -> bool:

@@ -26,14 +26,26 @@ def test_a_link_is_written_through_and_stays_what_it_is(tmp_path: Path, target: 
     assert file.read_text() == ("text" if target == "file" else "")
 
 
-@pytest.mark.parametrize("name", [".", "nowhere/r.json", "file/r.json"])
+@pytest.mark.parametrize("name", [".", "nowhere/r.json", "file/r.json", "round/r.json", "x" * 300])
 def test_where_no_file_can_be_it_is_said(tmp_path: Path, name: str) -> None:
     (tmp_path / "file").touch()
+    (tmp_path / "round").symlink_to("round")
     with pytest.raises(Rejected, match="cannot be written there"):
         require_writable((None, tmp_path / name))
     with pytest.raises(NetqosError, match="cannot be written: "):
         write(tmp_path / name, "text")
-    assert [one.name for one in tmp_path.iterdir()] == ["file"]
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["file", "round"]
+
+
+def test_a_folder_that_may_not_be_looked_into_takes_no_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(Path, "stat", refuse)  # root may look everywhere
+    with pytest.raises(Rejected, match="cannot be written there"):
+        require_writable((tmp_path / "r.json",))
 
 
 def test_one_that_cannot_be_written_keeps_no_other_back(
