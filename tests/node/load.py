@@ -90,7 +90,7 @@ class Load:
         keys = (*self._flows, *self._heard)
         return {key: series.rate_bps(flow_name(key), began_s, ended_s) for key in keys}
 
-    def expect(self, wanted: Mapping[Key, float], *, seconds: float = 1.5, tries: int = 6) -> None:
+    def expect(self, wanted: Mapping[Key, float], *, seconds: float = 1.5, tries: int = 10) -> None:
         """That the flows come to what is wanted, in bits per second; AssertionError with all that was met otherwise.
 
         A direction as a whole must carry 90 to 103 percent, and each flow's part of it be within 8 percent of its own:
