@@ -64,7 +64,7 @@ def admit(asks: Sequence[Ask], bands: PerLevel[Band] | None, direction: Directio
         wanted_bps = sum(_minima_bps(ask, level) for ask in now)
         if wanted_bps > room_bps:
             now = [_scaled(ask, level, room_bps, wanted_bps) for ask in now]
-            findings.append(_scaled_down(level, direction, room_bps, wanted_bps))
+            findings.append(_scaled_down(level, direction, None if bands is None else room_bps, wanted_bps))
     changed = {ask.uid: ask.rules for ask, was in zip(now, wanting, strict=True) if ask.rules != was.rules}
     return Admitted(rules=changed, findings=tuple(findings))
 
@@ -108,14 +108,18 @@ def _scaled(ask: Ask, level: Level, room_bps: int, wanted_bps: int) -> Ask:
     return replace(ask, rules=tuple(scale(rule) for rule in ask.rules))
 
 
-def _scaled_down(level: Level, direction: Direction, room_bps: int, wanted_bps: int) -> Finding:
-    return warning(
-        MINIMUM_SCALED,
-        f"{level.name} {direction.value}",
-        f"minima of {format_bandwidth(wanted_bps)} are asked for, and half of the level's guarantee has room for "
-        f"{format_bandwidth(room_bps)}: each has {room_bps * 100 // wanted_bps}% of what it asks for",
-        hint="lower the minima (bandwidth_min) or raise the level's guarantee",
-    )
+def _scaled_down(level: Level, direction: Direction, room_bps: int | None, wanted_bps: int) -> Finding:
+    """`room_bps` None: there are no guarantees in this direction."""
+    if room_bps is None:
+        why = f"{direction.value} is not shaped by level: none is given"
+        hint = "minima need network QoS to be on, and a total that is known"
+    else:
+        share = room_bps * 100 // wanted_bps
+        room = format_bandwidth(room_bps)
+        why = f"half of the level's guarantee has room for {room}: each has {share}% of what it asks for"
+        hint = "lower the minima (bandwidth_min) or raise the level's guarantee"
+    asked = f"minima of {format_bandwidth(wanted_bps)} are asked for, and {why}"
+    return warning(MINIMUM_SCALED, f"{level.name} {direction.value}", asked, hint=hint)
 
 
 def _over_limit(ask: Ask, direction: Direction) -> Finding:

@@ -11,7 +11,7 @@ from netqos.model.desired import Band
 from netqos.model.ids import PodUid
 from netqos.model.levels import Direction, Level, PerLevel
 from netqos.model.rules import IpMatch, Rule
-from tests.unit.engine.given import M, codes
+from tests.unit.engine.given import M
 
 EVERYTHING = (IpMatch(),)
 # 1024M and 8192M make round leaf rates: 1M in L0 and in L1.
@@ -103,8 +103,15 @@ def test_minima_may_fill_the_pods_limit() -> None:
     assert tx([ask("a", Level.L1, minimum(30), minimum(20), limit=50)]) == Admitted(rules={}, findings=())
 
 
-@pytest.mark.parametrize("bands", [None, BANDS])
-def test_without_a_guarantee_there_is_no_minimum(bands: PerLevel[Band] | None) -> None:
+@pytest.mark.parametrize(
+    ("bands", "why"),
+    [
+        (None, "tx is not shaped by level: none is given"),
+        (BANDS, "half of the level's guarantee has room for 0: each has 0% of what it asks for"),
+    ],
+)
+def test_without_a_guarantee_there_is_no_minimum(bands: PerLevel[Band] | None, why: str) -> None:
     admitted = tx([ask("a", Level.L2, minimum(5))], bands)
     assert admitted.rules == {PodUid("a"): (Rule(matches=EVERYTHING),)}
-    assert codes(admitted.findings) == ["minimum-scaled"]
+    told = [(one.code, one.message) for one in admitted.findings]
+    assert told == [("minimum-scaled", f"minima of 5M are asked for, and {why}")]
