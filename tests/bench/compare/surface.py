@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 import inspect
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -140,7 +141,7 @@ def _has(made: object, part: str) -> bool:
 def load(path: Path) -> type[Enforcer]:
     """The class `Adapter` of a Python file; `Rejected` says what is missing."""
     spec = importlib.util.spec_from_file_location(f"adapter_{path.stem}", path)
-    if spec is None or spec.loader is None or not path.is_file():
+    if spec is None or spec.loader is None or not os.path.isfile(path):  # noqa: PTH113 - never an error
         raise Rejected("is no Python file", subject=str(path), hint="name a file that ends in .py")
     module = importlib.util.module_from_spec(spec)
     try:

@@ -63,9 +63,10 @@ def test_a_process_that_runs_only_once_it_is_started_may_be_asked_for_its_pid_th
     assert load(written(tmp_path, ADAPTER.format(name="mine") + pid)).name == "mine"
 
 
-def test_a_file_that_is_not_there_says_so(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["none.py", ".", f"{'x' * 300}.py"])
+def test_a_file_that_is_not_there_says_so(tmp_path: Path, name: str) -> None:
     with pytest.raises(Rejected, match="is no Python file"):
-        load(tmp_path / "none.py")
+        load(tmp_path / name)
 
 
 def test_every_built_in_one_is_an_enforcer() -> None:

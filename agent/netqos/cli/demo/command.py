@@ -198,7 +198,11 @@ def _bandwidth(text: str) -> int:
 def _writable(text: str) -> Path:
     """A file that can be written later: said before half a minute of traffic, not after it."""
     path = Path(text)
-    target = path if path.exists() else path.parent
-    if path.is_dir() or not target.exists() or not os.access(target, os.W_OK):
+    try:
+        target = path if path.exists() else path.parent
+        takes_it = not path.is_dir() and target.exists() and os.access(target, os.W_OK)
+    except OSError:  # a folder that may not be looked into
+        takes_it = False
+    if not takes_it:
         raise argparse.ArgumentTypeError(f"{text!r} cannot be written")
     return path

@@ -18,6 +18,7 @@ from netqos.errors import Unsupported
         (["--seconds", "nan"], "'nan' is no number of seconds"),
         (["--total", "fast"], "no quantity"),
         (["--svg", "/nowhere/demo.svg"], "'/nowhere/demo.svg' cannot be written"),
+        (["--svg", f"/{'x' * 300}/demo.svg"], "cannot be written"),
         (["--loud"], "unrecognized arguments: --loud"),
     ],
 )
