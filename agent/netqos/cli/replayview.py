@@ -48,7 +48,7 @@ def show(screen: Screen, found: Replayed, *, compares: bool, most: int) -> None:
     for unit, tally in found.recorded.items():
         screen.line()
         _show_unit(screen, unit, tally, found.other.get(unit) if compares else None)
-    if compares:
+    if compares and found.decisions:
         screen.line()
         _show_differences(screen, found, most)
         screen.line()
@@ -68,8 +68,10 @@ def _verdict(found: Replayed) -> Iterator[Span | str]:
     if found.unequal_count:
         told = f"{count(found.unequal_count, 'decision')} came out otherwise than recorded"
         yield from (Span(told, "bad"), ": the recording was changed, or this netqos decides otherwise")
-    else:
+    elif found.decisions:
         yield from (Span("every decision is the recorded one again", "good"), "")
+    else:
+        yield Span("nothing was decided in this time, so nothing is run again", "warn")
 
 
 def _show_unequal(screen: Screen, one: Unequal) -> None:

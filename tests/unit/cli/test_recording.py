@@ -282,6 +282,17 @@ def test_another_policy_is_shown_beside_the_recorded_one(ctl: Callable[..., Run]
     assert "L2 keeps its guarantee of 400M" in differences[-1]["other"]["reason_text"] or differences
 
 
+def test_a_recording_without_a_decision_proves_nothing(ctl: Callable[..., Run]) -> None:
+    Path("loop").write_bytes(head())
+    Path("other.yaml").write_text(OTHER, encoding="ascii")
+    for words in ([], ["--policy", "other.yaml"]):
+        code, out, _ = ctl("replay", "loop", *words)
+        assert (code, out.splitlines()[1:]) == (
+            0,
+            ["nothing was decided in this time, so nothing is run again"],
+        )
+
+
 def test_a_changed_recording_fails_and_says_where(ctl: Callable[..., Run]) -> None:
     lines = written(COURSE)
     lines[30] = lines[30].replace("800000000,800000000,1000000000", "700000000,800000000,1000000000")
