@@ -279,7 +279,7 @@ def test_another_policy_is_shown_beside_the_recorded_one(ctl: Callable[..., Run]
     lowest = [unit[which]["levels"]["L0"]["lowest_ceiling_bps"] for which in ("recorded", "other")]
     assert (code, lowest) == (0, [800_000_000, 600_000_000])
     differences = json.loads(out)["differences"]
-    assert "L2 keeps its guarantee of 400M" in differences[-1]["other"]["reason_text"] or differences
+    assert any("L2 keeps its guarantee of 400M" in one["other"]["reason_text"] for one in differences)
 
 
 def test_a_recording_without_a_decision_proves_nothing(ctl: Callable[..., Run]) -> None:
@@ -287,10 +287,8 @@ def test_a_recording_without_a_decision_proves_nothing(ctl: Callable[..., Run]) 
     Path("other.yaml").write_text(OTHER, encoding="ascii")
     for words in ([], ["--policy", "other.yaml"]):
         code, out, _ = ctl("replay", "loop", *words)
-        assert (code, out.splitlines()[1:]) == (
-            0,
-            ["nothing was decided in this time, so nothing is run again"],
-        )
+        told = "nothing was decided in this time, so nothing is run again"
+        assert (code, out.splitlines()[2:]) == (0, [told])
 
 
 def test_a_changed_recording_fails_and_says_where(ctl: Callable[..., Run]) -> None:
