@@ -170,14 +170,22 @@ def _depth(key: Key, specs: Mapping[Key, Spec]) -> int:
 def _leaving(
     pairs: Iterable[tuple[Key, Spec | None, Spec | None]],
 ) -> dict[tuple[Direction, int], tuple[Key, ...]]:
-    """What stops leading to a class, by its direction and minor: the class may go when that is gone."""
+    """What stops leading to a class, or standing under it, by its direction and minor: it may go when that is gone."""
     found: dict[tuple[Direction, int], tuple[Key, ...]] = {}
-    for key, before, _after in pairs:
-        if isinstance(key, ElementKey | RulesKey) and before is not None:
-            way, minors = _leads(key, before)
-            for minor in minors:
-                found[way, minor] = (*found.get((way, minor), ()), key)
+    for key, before, after in pairs:
+        way, minors = _holds(key, before, after)
+        for minor in minors:
+            found[way, minor] = (*found.get((way, minor), ()), key)
     return found
+
+
+def _holds(key: Key, before: Spec | None, after: Spec | None) -> tuple[Direction, tuple[int, ...]]:
+    """The classes that cannot go before an object has become what it is to be."""
+    if isinstance(key, ElementKey | RulesKey) and before is not None:
+        return _leads(key, before)
+    if isinstance(key, ClassKey) and isinstance(before, ClassSpec) and after is None:
+        return numbers.kind_on(key.ifindex).direction, (numbers.minor_of(before.parent),)
+    return Direction.TX, ()
 
 
 def _leads(key: ElementKey | RulesKey, spec: Spec) -> tuple[Direction, tuple[int, ...]]:

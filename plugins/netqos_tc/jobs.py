@@ -73,7 +73,10 @@ class Outcome:
     def _lack(self, edit: Edit, need: Key) -> str:
         """What is wrong with something needed, "" for nothing."""
         if need in self.failed:
-            return f"it needs {self.failed[need]}, which could not be set up"
+            met = self.failed[need]
+            return (
+                f"it waits for {met}" if edit.after is None else f"it needs {met}, which could not be set up"
+            )
         if need in self.done:
             return ""
         if isinstance(edit.key, ClassKey) and isinstance(need, ElementKey | RulesKey):

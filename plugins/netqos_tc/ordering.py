@@ -28,13 +28,17 @@ from netqos_tc.spec import (
 
 
 def cause_of(edit: Edit, known: Mapping[Key, Edit]) -> Edit:
-    """What of the same plan explains an edit: the outermost object made anew that it stands on, else itself."""
+    """What of the same plan explains an edit: the outermost object made anew that it stands on, else itself.
+
+    What goes is explained by what it waits for: while that is held back, it cannot go.
+    """
     for key in edit.needs:
         below = known.get(key)
         if below is None:
             continue
         cause = cause_of(below, known)
-        if cause.after is not None and (cause.before is None or isinstance(cause.key, RootKey)):
+        is_made = cause.after is not None and (cause.before is None or isinstance(cause.key, RootKey))
+        if is_made or edit.after is None:
             return cause
     return edit
 

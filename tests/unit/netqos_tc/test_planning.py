@@ -250,6 +250,24 @@ def test_the_move_of_a_workload_is_one_incident_of_its_new_leaf() -> None:
     assert found == moved
 
 
+def test_a_class_that_goes_is_of_the_incident_of_what_it_waits_for() -> None:
+    """What is held back for the one holds back the other, which would be refused again and again."""
+    model = kernel()
+    rules = PerDirection(tx=(Rule(matches=(), dscp=8, maximum_bps=5 * M),), rx=())
+    bring(model, states.node((replace(WEB, rules=rules),), uplinks=(UP,)))
+    names = names_of(model.observe().specs)
+    owner = owner_of(WEB.uid)
+    leaf, twig = names[owner], names[f"{owner} tx 0"]
+    spec = model.observe().specs[ClassKey(2, twig)]
+    assert isinstance(spec, ClassSpec)
+    group = numbers.minor_of(spec.parent)
+    made = bring(model, states.node((), uplinks=(UP,)))
+    found = {one.payload.key: one.incident for one in made.operations if isinstance(one.payload, Edit)}
+    assert found[ClassKey(2, twig)] == f"chain r{leaf:x}tx"
+    assert found[ClassKey(2, leaf)] == "element 10.88.0.10 of map tx4"
+    assert found[ClassKey(2, group)] in {found[ClassKey(2, twig)], found[ClassKey(2, leaf)]}
+
+
 # ---------------------------------------------------------------- what others put into our tree
 
 
@@ -281,7 +299,11 @@ def test_what_others_put_into_our_tree_goes_filters_first_and_children_before_th
         "class 4e51:99 on up0",
         "class 4e51:98 on up0",
     ]
-    assert all(one.incident == one.subject for one in made.operations)
+    found = {one.subject: one.incident for one in made.operations}
+    assert found.pop("class 4e51:99 on up0") == "class 4e51:9 on up0", (
+        "it cannot go before the one that stands on it"
+    )
+    assert all(subject == incident for subject, incident in found.items())
     (finding,) = [one for one in made.findings if one.code == "foreign-in-our-tree"]
     assert (finding.severity, finding.subject) == (Severity.ERROR, "up2")
     assert " and 1 more: not ours" in finding.message
