@@ -171,12 +171,12 @@ def _leaving(
     pairs: Iterable[tuple[Key, Spec | None, Spec | None]],
 ) -> dict[tuple[Direction, int], tuple[Key, ...]]:
     """What stops leading to a class, or standing under it, by its direction and minor: it may go when that is gone."""
-    found: dict[tuple[Direction, int], tuple[Key, ...]] = {}
+    found: dict[tuple[Direction, int], list[Key]] = {}
     for key, before, after in pairs:
         way, minors = _holds(key, before, after)
         for minor in minors:
-            found[way, minor] = (*found.get((way, minor), ()), key)
-    return found
+            found.setdefault((way, minor), []).append(key)
+    return {place: tuple(keys) for place, keys in found.items()}
 
 
 def _holds(key: Key, before: Spec | None, after: Spec | None) -> tuple[Direction, tuple[int, ...]]:
