@@ -1,7 +1,8 @@
 """The image of daemonset/Containerfile, really built, on a base that is assembled from Debian's packages.
 
 Both are kept in the cache folder (tests/apiserver/gobuild.py): the base until its recipe changes, the image until
-something that goes into it does. A build has a mount namespace of its own, so that no mount outlives it.
+something that goes into it does. A build has a pid and a mount namespace of its own, so that no process and no mount
+outlives who asked for it, and a folder that `sweep` finds.
 """
 
 from __future__ import annotations
@@ -13,10 +14,10 @@ import os
 import shlex
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from netqos.testing.namespaces import make_folder, sweep
 from netqos.testing.processes import CommandFailed, run_tool, tool_environment
 from tests.apiserver.gobuild import ROOT, Unavailable, cache_folder
 
@@ -71,11 +72,10 @@ def built_image(*, context: Path = ROOT, name: str = NAME) -> Path:
 
 def previous_image() -> Path:
     """The same of an earlier state of the sources, as PREVIOUS_NAME."""
-    with tempfile.TemporaryDirectory(prefix="netqos-previous-") as folder:
-        context = Path(folder)
+    with _scratch("previous") as context:
         _run(
             "git",
-            ("sh", "-euc", f"git -C {ROOT} archive {PREVIOUS} {' '.join(_CONTEXT)} | tar -C {folder} -x"),
+            ("sh", "-euc", f"git -C {ROOT} archive {PREVIOUS} {' '.join(_CONTEXT)} | tar -C {context} -x"),
         )
         (context / "daemonset").mkdir()
         for name in (".dockerignore", "daemonset/sbom.py"):  # younger than those sources
@@ -87,12 +87,13 @@ def build(archive: Path, *, context: Path = ROOT, name: str = NAME) -> None:
     """Build the image into an archive, whatever the cache has of it."""
     base, fresh = _built_base(), archive.with_suffix(".new")
     fresh.unlink(missing_ok=True)
-    with tempfile.TemporaryDirectory(prefix="netqos-image-") as folder:
+    sweep()
+    with _scratch("image") as folder:
         common = ("--quiet", "--isolation=chroot", "--network=host", f"--timestamp={TIMESTAMP}")
-        secrets = _secrets(Path(folder), os.environ)
+        secrets = _secrets(folder, os.environ)
         which = (f"--build-arg=BASE={BASE}", f"--file={CONTAINERFILE}", f"--tag={name}", str(context))
         _run_buildah(
-            Path(folder),
+            folder,
             ("bud", *common, f"--tag={BASE}", str(base)),
             ("bud", *common, *secrets, "--pull-never", *which),
             ("push", "--quiet", name, f"docker-archive:{fresh}:{name}"),
@@ -115,7 +116,8 @@ def _run_buildah(folder: Path, *steps: Sequence[str]) -> None:
     """Several commands of buildah on a storage that goes with them, and with their mounts."""
     options = (f"--root={folder / 'root'}", f"--runroot={folder / 'run'}", "--storage-driver=overlay")
     script = " && ".join(shlex.join(("buildah", *options, *step)) for step in steps)
-    _run("buildah", ("unshare", "--mount", "--propagation=private", "sh", "-euc", script))
+    own = ("unshare", "--pid", "--fork", "--kill-child=KILL", "--mount-proc", "--propagation=private")
+    _run("buildah", (*own, "sh", "-euc", script))
 
 
 def _run(program: str, command: Sequence[str]) -> None:
@@ -129,6 +131,15 @@ def _run(program: str, command: Sequence[str]) -> None:
     except CommandFailed as problem:
         said = "; ".join(problem.message.splitlines()[-3:])
         raise Unavailable(f"{program} failed: {said}") from problem
+
+
+@contextlib.contextmanager
+def _scratch(role: str) -> Iterator[Path]:
+    folder = make_folder(role)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _secrets(folder: Path, env: Mapping[str, str]) -> list[str]:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
+import subprocess
+import sys
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,8 +15,11 @@ from urllib.parse import quote
 
 import pytest
 
+from netqos.testing.namespaces import sweep
 from tests.apiserver.gobuild import ROOT
 from tests.node.image import build
+from tests.node.realnode import wait_until
+from tests.node.test_killed import descendants, left_overs, running
 
 MIB = 1 << 20
 LARGEST = 120 * MIB
@@ -128,6 +134,35 @@ def test_what_it_runs_is_what_the_lock_names(image: Archive) -> None:
             accepted = [entry["value"].replace("sha256:", "--hash=sha256:") for entry in one["properties"]]
             assert accepted
             assert all(entry in lock for entry in accepted)
+
+
+_BUILDER = """
+import sys
+from pathlib import Path
+from tests.node.image import build
+
+build(Path(sys.argv[1]))
+"""
+
+
+@pytest.mark.timeout(120)
+def test_a_killed_build_leaves_nothing(image: Archive, tmp_path: Path) -> None:
+    builder = subprocess.Popen([sys.executable, "-c", _BUILDER, tmp_path / "never.tar"], cwd=ROOT)
+    wait_until(lambda: any("storage-untar" in one for one in commands(builder.pid)), "an image is made", 60)
+    of_it = descendants(builder.pid)
+    builder.kill()
+    builder.wait()
+    wait_until(lambda: of_it.isdisjoint(dict(running())), "no process is left", 2)
+    sweep()
+    assert left_overs(builder.pid) == []
+
+
+def commands(ancestor: int) -> list[str]:
+    found = []
+    for pid in descendants(ancestor):
+        with contextlib.suppress(OSError):
+            found.append(Path(f"/proc/{pid}/cmdline").read_text(encoding="utf-8", errors="replace"))
+    return found
 
 
 @pytest.mark.slow

@@ -50,7 +50,7 @@ def test_a_killed_holder_leaves_nothing_that_runs_and_the_rest_is_swept(node_pro
     assert len(of_it) > 12
     holder.send_signal(signal.SIGKILL)
     holder.communicate()
-    wait_until(lambda: of_it.isdisjoint(dict(_running())), "no process is left", 2)
+    wait_until(lambda: of_it.isdisjoint(dict(running())), "no process is left", 2)
     sweep()
     sweep_branches()
     assert left_overs(holder.pid) == []
@@ -64,14 +64,14 @@ def left_overs(owner: int) -> list[Path]:
 
 def descendants(ancestor: int) -> set[int]:
     """What a process has started, and what that has, whatever namespaces they are in; without those that have ended."""
-    parents = dict(_running())
+    parents = dict(running())
     found = {ancestor}
     while more := {pid for pid, parent in parents.items() if parent in found} - found:
         found |= more
     return found - {ancestor}
 
 
-def _running() -> Iterator[tuple[int, int]]:
+def running() -> Iterator[tuple[int, int]]:
     """Processes that have not ended, with their parents."""
     for entry in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
@@ -86,6 +86,7 @@ def parameters() -> list[str]:
 
 
 def mounts() -> list[str]:
-    """But those of namespaces, which other tests make meanwhile."""
+    """But those of namespaces and in folders for temporary files, which others make meanwhile."""
     lines = Path("/proc/self/mountinfo").read_text(encoding="utf-8").splitlines()
-    return sorted(line.split()[4] for line in lines if "/netns" not in line)
+    places = [line.split()[4] for line in lines]
+    return sorted(one for one in places if "/netns" not in one and not one.startswith(tempfile.gettempdir()))
