@@ -94,8 +94,11 @@ class FluidLoop:
             states = self.steering.states.values()
             interval_s = min(pace.interval_s(one, self._loop, woke=False) for one in states)
             due_s = min(self.units[0].now_s + interval_s + mishap.late_s, end_s)
+            began_s = self.units[0].now_s
             for unit in self.units:
                 unit.run_until(due_s)
+            if self.units[0].now_s == began_s:
+                return  # what is left is less than a step
             self._reader.clock_s += mishap.jump_s
             if mishap.resets:
                 for unit in self.units:

@@ -99,3 +99,14 @@ workloads:
 def test_equal_scenarios_give_equal_predictions() -> None:
     text = "  - {name: web, level: l0, egress: [tcp flows=9 rtt=30ms]}\n  - {name: b, level: l2, egress: [tcp]}\n"
     assert one(text) == one(text)
+
+
+def test_a_length_that_is_no_whole_number_of_steps_ends() -> None:
+    text = """
+node: {bandwidth: {tx: 1G}}
+policy: {enable: true}
+length: 1.001s
+workloads: [{name: a, egress: [greedy]}]
+"""
+    (found,) = predict(read_scenario(text, "odd.yaml"))
+    assert found.phases[-1].end_s == 1.001
