@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from netqos.testing.daemon import Daemon, DaemonFailed
@@ -11,9 +13,13 @@ pytestmark = [pytest.mark.kernel("htb", "nft"), pytest.mark.serial]
 
 
 def listening(rig: Rig) -> set[str]:
-    """The addresses of the node that a TCP server has, as `ss` writes them."""
-    lines = rig.node.run(["ss", "--tcp", "--listening", "--numeric", "--no-header"]).stdout.splitlines()
-    return {line.split()[3] for line in lines}
+    """The addresses of the node that a TCP server has, as `ss` writes them, as soon as there is one."""
+    end_s = time.monotonic() + 15
+    while time.monotonic() < end_s:
+        lines = rig.node.run(["ss", "--tcp", "--listening", "--numeric", "--no-header"]).stdout.splitlines()
+        if lines:
+            return {line.split()[3] for line in lines}
+    return set()
 
 
 def test_metrics_are_served_on_the_address_of_the_variable_and_no_other() -> None:
