@@ -51,12 +51,12 @@ class Precedence:
         if self._is_refused or not self._lock.acquire(blocking=False):
             return
         try:
-            now_s, cpu_s = self._monotonic(), self._cpu_s()
+            now_s = self._monotonic()
             if not self._is_ahead:
                 if now_s >= self._not_until_s:
-                    self._go(now_s, cpu_s)
+                    self._go(now_s, self._cpu_s())
             elif now_s - self._window[0] >= WINDOW_S:
-                self._judge(now_s, cpu_s)
+                self._judge(now_s, self._cpu_s())
         finally:
             self._lock.release()
 
