@@ -1,5 +1,8 @@
 """A cheap answer to "did anybody touch what is ours?": the configuration of our objects as bytes, without counters.
 
+Cheaper still is `Auditor.is_standing`, which costs the same for any number of objects: it looks at roots and numbers
+alone, and is enough for a while where the kernel has said of no change in a tree.
+
 Compared are: the root of each device watched, every class with its parameters, its queue with its own, the filters,
 and the generation number of nftables. Of what the fast loop moves (`moves`) only that it is in its range. When only
 the number has moved (kube-proxy writes its own tables all day), our own table is read and compared.
@@ -18,7 +21,7 @@ from netqos_tc.moves import Steered
 from netqos_tc.netlink import Channel, RequestRefused
 from netqos_tc.netmsg import Message
 from netqos_tc.reader import Reader, is_our_root
-from netqos_tc.spec import ClassSpec
+from netqos_tc.spec import ClassSpec, LinkSpec
 
 _ID: Final = slice(4, 20)  # device, handle, parent and queue's handle in struct tcmsg
 _KIND: Final = slice(20, 28)
@@ -40,6 +43,18 @@ _GENERATION_AT: Final = 4  # struct nfgenmsg in front carries the generation num
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class _Top:
+    """What a device has at its root (None: nothing that the kernel shows), and how our own device stands itself.
+
+    `refused` is the errno where the device is gone.
+    """
+
+    root: tuple[object, ...] | None = None
+    link: LinkSpec | None = None
+    refused: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Fingerprint:
     """What is compared. `table` is the content of our nft table, `generation` the number of the ruleset.
 
@@ -48,7 +63,8 @@ class Fingerprint:
     """
 
     ifindexes: frozenset[int]
-    devices: tuple[object, ...]
+    tops: Mapping[int, _Top]
+    filters: tuple[object, ...]
     generation: int
     table: tuple[object, ...]
     moved: Mapping[int, Mapping[int, ClassSpec]]
@@ -58,9 +74,10 @@ class Fingerprint:
 
     def is_alike(self, last: Fingerprint) -> bool:
         """Whether what is not in the trees is as it was."""
-        return (self.ifindexes, self.devices, self.moved.keys()) == (
+        return (self.ifindexes, self.tops, self.filters, self.moved.keys()) == (
             last.ifindexes,
-            last.devices,
+            last.tops,
+            last.filters,
             last.moved.keys(),
         )
 
@@ -96,6 +113,12 @@ class Auditor:
         )
         return self._all(devices, generation, table)
 
+    def is_standing(self, last: Fingerprint) -> bool:
+        """Whether each root, our own device and the ruleset are as in `last`; what is in the trees is not looked at."""
+        return self._generation() == last.generation and all(
+            self._top(ifindex) == top for ifindex, top in last.tops.items()
+        )
+
     def refresh(self, last: Fingerprint, devices: frozenset[int]) -> Fingerprint:
         """A new fingerprint; the table is read only if the ruleset has changed since `last`."""
         generation = self._generation()
@@ -107,7 +130,9 @@ class Auditor:
         """Each device by itself, then the queues of the leaves; a dump of qdiscs is always one of all devices."""
         moved: dict[int, Mapping[int, ClassSpec]] = {}
         classes: dict[bytes, bytes] = {}
-        each = tuple(self._device(ifindex, moved, classes) for ifindex in sorted(devices))
+        tops = {ifindex: self._top(ifindex) for ifindex in sorted(devices)}
+        rooted = [ifindex for ifindex, top in tops.items() if top.root is not None]
+        filters = tuple(self._tree(ifindex, moved, classes) for ifindex in rooted)
         queues: dict[bytes, bytes] = {}
         others = []
         majors = {ifindex: numbers.kind_on(ifindex).major for ifindex in devices}
@@ -121,7 +146,8 @@ class Auditor:
         return Fingerprint(
             ifindexes=devices,
             generation=generation,
-            devices=each,
+            tops=tops,
+            filters=filters,
             moved=moved,
             classes=classes,
             queues=queues,
@@ -132,13 +158,23 @@ class Auditor:
     def _generation(self) -> int:
         return nfwire.read_generation(self._netfilter.get(nfwire.get_generation()))
 
-    def _device(
+    def _top(self, ifindex: int) -> _Top:
+        try:
+            found = self._route.find(wire.get_root_of(ifindex))
+        except RequestRefused as problem:
+            return _Top(refused=problem.refused.code)
+        if found is None:
+            return _Top()
+        root = answers.read_qdisc(found)
+        is_ifb = ifindex == numbers.IFB_INDEX
+        link = self._reader.own_link(has_tree=is_our_root(root)) if is_ifb else None
+        return _Top(root=_identity(root), link=link)
+
+    def _tree(
         self, ifindex: int, moved: dict[int, Mapping[int, ClassSpec]], fixed: dict[bytes, bytes]
     ) -> object:
+        """The filters of a device; its classes go to `moved` and `fixed`."""
         try:
-            root = self._route.find(wire.get_root_of(ifindex))
-            if root is None:
-                return ifindex, None
             filters = [
                 (
                     answers.filter_chain(message),
@@ -149,16 +185,13 @@ class Auditor:
             ]
             classes = self._route.dump(wire.dump_classes(ifindex))
         except RequestRefused as problem:
-            return ifindex, problem.refused.code
-        read = answers.read_qdisc(root)
-        is_ifb = ifindex == numbers.IFB_INDEX
-        link = self._reader.own_link(has_tree=is_our_root(read)) if is_ifb else None
+            return problem.refused.code
         found = [answers.read_class(one) for one in classes if one.body[_HANDLE] in _MOVED]
         moved[ifindex] = {one.minor: one.spec for one in found}
         for one in classes:
             if one.body[_HANDLE] not in _MOVED:
                 fixed[one.body[_DEVICE_HANDLE]] = _config(one.body)
-        return ifindex, link, _identity(read), tuple(filters)
+        return tuple(filters)
 
 
 def _identity(root: Qdisc) -> tuple[object, ...]:

@@ -8,19 +8,19 @@ reads or writes within milliseconds and yields only while a leaf is drained.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Hashable, Mapping
-from functools import partial
+import math
+from collections.abc import Hashable, Mapping
 from pathlib import Path
 from typing import Final, cast
 
-from netqos.backend import BackendContext, Capabilities, FastPath, LeafCounters, NftRunner, PacketWay
+from netqos.backend import BackendContext, Capabilities, FastPath, LeafCounters, NftRunner
 from netqos.errors import Unsupported
 from netqos.model.desired import DesiredState
 from netqos.model.health import error
 from netqos.model.ids import IfName, PodUid
 from netqos.model.plan import ApplyResult, ObservedState, Plan
 from netqos_tc import answers, changes, claims, classify, directpackets, edits, expected, numbers, options
-from netqos_tc.answers import HtbClass, Link
+from netqos_tc.answers import Link
 from netqos_tc.audit import Fingerprint
 from netqos_tc.directpackets import DirectPackets
 from netqos_tc.evidence import Evidence
@@ -30,14 +30,13 @@ from netqos_tc.inbound import INBOUND
 from netqos_tc.kept import KeptRoots
 from netqos_tc.kernel import Kernel
 from netqos_tc.layout import Facilities, lay_out
+from netqos_tc.leafcounts import LeafCounts
 from netqos_tc.moves import Steered
 from netqos_tc.netclasses import NetClasses, NetClassesSeen
-from netqos_tc.numbers import is_pod_minor
 from netqos_tc.observed import TcObserved
-from netqos_tc.paths import Ways
 from netqos_tc.probe import probe
 from netqos_tc.reader import Inventory
-from netqos_tc.register import item_in, names_of, owner_in
+from netqos_tc.register import names_of, owner_in
 from netqos_tc.spec import RedirectKey, TableKey, TableSpec
 from netqos_tc.strays import EGRESS, Watch
 from netqos_tc.tools import Tools
@@ -45,6 +44,9 @@ from netqos_tc.writer import Writer
 
 TRUSTED_S: Final = 0.4
 """How long a plan is made from the last observation unasked: no longer than it takes until drift is looked for."""
+
+WHOLE_AUDIT_S: Final = 2.0
+"""How long the kernel's word is taken that nobody changed anything in a tree, before everything is compared again."""
 
 
 class TcBackend:
@@ -71,6 +73,8 @@ class TcBackend:
         self._names: dict[str, str] = {}
         self._remembered: dict[str, int] = {}
         self._print: Fingerprint | None = None
+        self._audited_s = -math.inf
+        self._leaf_counts: LeafCounts | None = None
         self._laid: Laid | None = None
         self._direct = DirectPackets()
         self._kept = KeptRoots(context.state)
@@ -104,6 +108,7 @@ class TcBackend:
         kernel = self._open()
         kernel.reader.hooks.forget(kernel.surroundings.look(self._watched()))
         found, self._print = self._read(kernel)
+        self._leaf_counts = None
         if self._has_written:
             kernel.reader.table.contents.keep(self._context.state)
             self._has_written = False
@@ -155,6 +160,7 @@ class TcBackend:
         self._is_shaping = bool(layout.specs)
         self._steered = layout.steered
         self._behind = frozenset(layout.behind)
+        self._leaf_counts = None
         self._uids = {classify.owner_of(pod.uid): pod.uid for pod in desired.pods}
         self._names = {classify.owner_of(pod.uid): pod.name for pod in desired.pods}
         names = layout.names(
@@ -227,13 +233,22 @@ class TcBackend:
             return False
         if kernel.surroundings.is_changed(self._watched()):
             return False
-        new = kernel.auditor.refresh(last, devices)
-        if not new.is_same_as(last, self._steered):
-            return False
+        if not self._is_standing(kernel, last):
+            new, self._audited_s = kernel.auditor.refresh(last, devices), -math.inf
+            if not new.is_same_as(last, self._steered):
+                return False
+            last, self._audited_s = new, self._context.monotonic()
         if self._net_classes is not None and not self._net_classes.is_still(self._classes_seen):
             return False
-        self._print = new
+        self._print = last
         return True
+
+    def _is_standing(self, kernel: Kernel, last: Fingerprint) -> bool:
+        """Whether a look at the roots is enough: the last audit is fresh, and the kernel told of no change since."""
+        touched = kernel.surroundings.take_touched()
+        is_fresh = self._context.monotonic() - self._audited_s < WHOLE_AUDIT_S
+        is_told = touched is not None and touched.isdisjoint(last.ifindexes)
+        return is_fresh and is_told and kernel.auditor.is_standing(last)
 
     def fast_path(self) -> FastPath | None:
         """A grip on every tree that is shaped by level, None when there is none."""
@@ -254,21 +269,19 @@ class TcBackend:
                     receivers=self._uplinks if is_ifb else (),
                 )
             )
-        return TcFastPath(shaped, self._context.monotonic) if shaped else None
+        if not shaped:
+            return None
+        path = TcFastPath(shaped, self._context.monotonic)
+        self._open().surroundings.loop_port = path.port
+        return path
 
     async def counters(self) -> Mapping[PodUid, tuple[LeafCounters, ...]]:
         """The counters of every workload's leaf, and of those of its rules, on each uplink."""
-        names = {minor: name for name, minor in names_of(self._seen.specs).items() if is_pod_minor(minor)}
-        ways = Ways(self._seen, self._uplinks)
-        found: dict[PodUid, tuple[LeafCounters, ...]] = {}
-        for ifindex, link in self._links.items():
-            for one in self._open().reader.classes(ifindex):
-                if one.minor in names:
-                    owner, item = owner_in(names[one.minor]), item_in(names[one.minor])
-                    uid = self._uids.get(owner, PodUid(owner))
-                    way = partial(ways.way, one, link.name, owner, item)
-                    found[uid] = (*found.get(uid, ()), _leaf_counters(one, link.name, item, way))
-        return found
+        if self._leaf_counts is None:
+            self._leaf_counts = LeafCounts(self._seen, self._uplinks, self._uids)
+        return self._leaf_counts.read(
+            self._open().route, {ifindex: IfName(link.name) for ifindex, link in self._links.items()}
+        )
 
     async def close(self) -> None:
         """Close the channels; everything stays in the kernel."""
@@ -345,18 +358,3 @@ class TcBackend:
 
     def _devices(self) -> frozenset[int]:
         return self._asked_for | frozenset(self._links)
-
-
-def _leaf_counters(
-    one: HtbClass, device: str, item: int | None, way: Callable[[], PacketWay]
-) -> LeafCounters:
-    return LeafCounters(
-        direction=numbers.kind_on(one.ifindex).direction,
-        sent_bytes=one.counters.sent_bytes,
-        sent_packets=one.counters.sent_packets,
-        drops=one.counters.drops,
-        backlog_bytes=one.counters.backlog_bytes,
-        where=f"class {numbers.text(numbers.class_id(one.minor, one.ifindex))} on {device}",
-        rule=item,
-        way=way,
-    )

@@ -36,6 +36,15 @@ def waiting(answer: bytes) -> tuple[int, int, int]:
     return packets, waiting_bytes, drops
 
 
+def leaf(body: bytes) -> tuple[int, int, int, int]:
+    """Of a class, from a message without its header: bytes and packets sent, packets dropped, bytes that wait."""
+    stats = _find(body, (uapi.TCMSG.size, len(body)), uapi.STATS2) or (0, 0)
+    basic, queue = _find(body, stats, uapi.STATS_BASIC), _find(body, stats, uapi.STATS_QUEUE)
+    sent_bytes, sent_packets = uapi.BASIC.unpack_from(body, basic[0]) if basic else (0, 0)
+    _packets, backlog, drops, _requeues, _over = uapi.QUEUE.unpack_from(body, queue[0]) if queue else (0,) * 5
+    return sent_bytes, sent_packets, drops, backlog
+
+
 def device_bytes(answer: bytes) -> tuple[int, int]:
     """What a device has received and sent."""
     place = _find(answer, (_DEVICE, len(answer)), uapi.LINK64)

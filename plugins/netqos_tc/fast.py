@@ -69,7 +69,7 @@ class TcFastPath:
     """`netqos.backend.FastPath` on our trees."""
 
     def __init__(self, shaped: Sequence[Shaped], monotonic: Callable[[], float]) -> None:
-        """Open the socket in the namespace of the calling thread."""
+        """Open the socket in the namespace of the calling thread; the kernel tells others by its `port` who wrote."""
         self._shaped = {one.unit: one for one in shaped}
         self._monotonic = monotonic
         self._written = {unit: one.left for unit, one in self._shaped.items()}
@@ -79,6 +79,7 @@ class TcFastPath:
         self._socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, 0)
         self._socket.bind((0, 0))
         self._socket.settimeout(0)
+        self.port: Final[int] = self._socket.getsockname()[0]
 
     @property
     def units(self) -> tuple[Unit, ...]:

@@ -1,4 +1,4 @@
-"""Keeps routes and devices as they are now, and notices what others change at the hooks of devices.
+"""Keeps routes and devices as they are now, and notices what others change at the hooks and in the trees of devices.
 
 The kernel says by itself when a route, a device or a filter changes, so nothing is read again and again. Our own
 writes are told from others' by the port that they came from. When messages are lost (ENOBUFS) everything counts as
@@ -28,13 +28,16 @@ _BRIDGE_FILTERS: Final = {
     for version, word in {4: "ip", 6: "ip6"}.items()
 }
 _HOOK_PLACES: Final = frozenset({uapi.CLSACT, uapi.HOOK_EGRESS})
+_AT_HOOKS: Final = frozenset({uapi.NEWQDISC, uapi.DELQDISC, uapi.NEWTFILTER, uapi.DELTFILTER})
+_IN_TREES: Final = _AT_HOOKS | {uapi.NEWTCLASS, uapi.DELTCLASS}
 
 
 class Surroundings:
     """What the namespace of the calling thread looks like around our objects."""
 
     def __init__(self, route: Channel) -> None:
-        """`route` stays the caller's; what it writes is no change."""
+        """`route` stays the caller's; what it writes is no change, nor what comes from `loop_port`."""
+        self.loop_port = 0
         self._route = route
         self._socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, 0)
         with contextlib.suppress(OSError):
@@ -45,6 +48,8 @@ class Surroundings:
         self._is_stale = True
         self._changed_hooks: set[int] = set()
         self._are_all_hooks_changed = True
+        self._touched: set[int] = set()
+        self._are_all_touched = True
         self.routes = Routes()
         self.devices: Mapping[int, Device] = {}
 
@@ -76,6 +81,16 @@ class Surroundings:
         self._is_stale = self._is_stale or self._filter.is_changed()
         return self._is_stale or self._are_all_hooks_changed or bool(self._changed_hooks)
 
+    def take_touched(self) -> frozenset[int] | None:
+        """The devices in whose trees others have changed something, up to the last look, since this was asked last.
+
+        None for all.
+        """
+        touched = None if self._are_all_touched else frozenset(self._touched)
+        self._touched.clear()
+        self._are_all_touched = False
+        return touched
+
     def _drain(self, watched: Collection[int]) -> None:
         for port, message in self._events():
             if message.type in {uapi.NEWROUTE, uapi.DELROUTE}:
@@ -83,8 +98,8 @@ class Surroundings:
             elif message.type in {uapi.NEWLINK, uapi.DELLINK}:
                 self._note_ifb(message)
                 self._is_stale = self._is_stale or self._is_link_changed(message, watched)
-            elif port != self._route.port:
-                self._note_hook(message)
+            elif port not in {self._route.port, self.loop_port}:
+                self._note_control(message)
 
     def _is_link_changed(self, message: Message, watched: Collection[int]) -> bool:
         """Whether a device becomes a port, or no longer is one; a watched one that goes down takes its routes along.
@@ -113,13 +128,15 @@ class Surroundings:
         if message.type == uapi.DELLINK and uapi.IFINFO.unpack_from(message.body)[2] == numbers.IFB_INDEX:
             self._are_all_hooks_changed = True
 
-    def _note_hook(self, message: Message) -> None:
-        """Note that a hook, a filter at its egress or an action is made, changed or removed."""
+    def _note_control(self, message: Message) -> None:
+        """Note that a hook, a filter at its egress, an action, or something in a tree is made, changed or removed."""
         if message.type in {uapi.NEWACTION, uapi.DELACTION}:
             self._are_all_hooks_changed = True
-        elif message.type in {uapi.NEWQDISC, uapi.DELQDISC, uapi.NEWTFILTER, uapi.DELTFILTER}:
+        elif message.type in _IN_TREES:
             _family, ifindex, _handle, parent, _info = uapi.TCMSG.unpack_from(message.body)
-            if parent in _HOOK_PLACES:
+            if parent not in _HOOK_PLACES:
+                self._touched.add(ifindex)
+            elif message.type in _AT_HOOKS:
                 self._changed_hooks.add(ifindex)
 
     def _events(self) -> Iterator[tuple[int, Message]]:
@@ -132,7 +149,7 @@ class Surroundings:
             except OSError as problem:
                 if problem.errno != errno.ENOBUFS:
                     raise
-                self._is_stale = self._are_all_hooks_changed = True
+                self._is_stale = self._are_all_hooks_changed = self._are_all_touched = True
                 continue
             port = netmsg.HEADER.unpack_from(data)[4]
             for message in netmsg.messages(data):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
@@ -17,6 +18,8 @@ from netqos.testing import states
 from netqos.testing.harness import converge
 from netqos.testing.states import G, M
 from netqos_tc import numbers
+from netqos_tc.audit import Auditor, Fingerprint
+from netqos_tc.backend import WHOLE_AUDIT_S
 from netqos_tc.classify import owner_of
 from netqos_tc.edits import Edit
 from netqos_tc.spec import ClassKey, ClassSpec
@@ -383,6 +386,36 @@ async def test_what_others_do_elsewhere_is_no_drift(host: UplinkHost) -> None:
     host.namespace.run(["tc", "qdisc", "add", "dev", "wire0", "root", "pfifo", "limit", "10"])
     assert await backend.is_untouched()
     assert await backend.is_untouched()
+
+
+async def test_while_the_kernel_tells_of_no_change_only_roots_are_looked_at(
+    host: UplinkHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backend, whole = host.backend(), 0
+    compare = Auditor.refresh
+
+    def counted(auditor: Auditor, last: Fingerprint, devices: frozenset[int]) -> Fingerprint:
+        nonlocal whole
+        whole += 1
+        return compare(auditor, last, devices)
+
+    monkeypatch.setattr(Auditor, "refresh", counted)
+    await converge(backend, node(20 * M))
+    path = backend.fast_path()
+    assert path is not None
+    assert await backend.is_untouched()
+    whole = 0
+    for ceiling_bps in (10 * M, 20 * M):
+        path.adjust(path.units[0], PerLevel(ceiling_bps, 0, 0))
+        assert await backend.is_untouched()
+    assert whole == 0
+    host.namespace.run(["tc", "qdisc", "add", "dev", "wire0", "root", "pfifo", "limit", "10"])
+    assert await backend.is_untouched()
+    assert whole == 0
+    path.close()
+    await asyncio.sleep(WHOLE_AUDIT_S)
+    assert await backend.is_untouched()
+    assert whole == 1
 
 
 async def test_the_loops_ceiling_is_no_drift_and_any_other_number_of_l0_is(host: UplinkHost) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ipaddress
 import os
 import socket
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from netqos.host import bypass, limiters
@@ -55,16 +55,26 @@ def node_facts(
     )
 
 
-def workload_facts(
-    workloads: Iterable[WorkloadSettings], cgroups: Cgroups, *, own_addresses: frozenset[str]
-) -> tuple[PodFacts, ...]:
-    """The configured workloads as pods, in their order. `own_addresses` are the node's (`Links.local_addresses`)."""
-    listed = tuple(workloads)
-    units = cgroups.units(one.match.unit for one in listed if one.match.unit is not None)
-    return tuple(
-        _by_cgroup(one, cgroups, units) if _cgroup_wanted(one) else _by_addresses(one, own_addresses)
-        for one in listed
-    )
+class WorkloadFacts:
+    """The configured workloads as pods. Those known by addresses are made once, since only a setting changes them."""
+
+    def __init__(self) -> None:
+        """Nothing is known."""
+        self._made_from: tuple[Sequence[WorkloadSettings], frozenset[str]] = ((), frozenset())
+        self._by_addresses: tuple[PodFacts | None, ...] = ()
+
+    def look(
+        self, workloads: Sequence[WorkloadSettings], cgroups: Cgroups, *, own_addresses: frozenset[str]
+    ) -> tuple[PodFacts, ...]:
+        """All in their order. `own_addresses` are the node's (`Links.local_addresses`)."""
+        if self._made_from[0] is not workloads or self._made_from[1] != own_addresses:
+            self._made_from = workloads, own_addresses
+            self._by_addresses = tuple(
+                None if _cgroup_wanted(one) else _by_addresses(one, own_addresses) for one in workloads
+            )
+        units = cgroups.units(one.match.unit for one in workloads if one.match.unit is not None)
+        known = zip(self._by_addresses, workloads, strict=True)
+        return tuple(made or _by_cgroup(one, cgroups, units) for made, one in known)
 
 
 def _cgroup_wanted(one: WorkloadSettings) -> str | None:

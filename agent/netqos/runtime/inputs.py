@@ -15,7 +15,7 @@ from netqos.host.cgroups import Cgroups
 from netqos.host.clock import Clock
 from netqos.host.links import Links
 from netqos.host.neighbours import Neighbours
-from netqos.host.node import node_facts, workload_facts
+from netqos.host.node import WorkloadFacts, node_facts
 from netqos.runtime.reconciler import World
 from netqos.settings.annotations import FOR_CNI
 from netqos.settings.values import Settings
@@ -45,6 +45,7 @@ class HostFacts:
             ) from problem
         self._neighbours = neighbours
         self._cgroups = Cgroups(Path(world_settings.paths.cgroup))
+        self._workloads = WorkloadFacts()
 
     def look(self, world: World) -> None:
         """Read everything once and put it into the cells."""
@@ -54,7 +55,7 @@ class HostFacts:
         world.node.set(node_facts(self._name, links, self._cgroups, seen))
         self.own_addresses = self._links.local_addresses()
         world.workloads.set(
-            workload_facts(settings.workloads, self._cgroups, own_addresses=self.own_addresses)
+            self._workloads.look(settings.workloads, self._cgroups, own_addresses=self.own_addresses)
         )
 
     async def follow(self, world: World, look_again: asyncio.Event) -> None:

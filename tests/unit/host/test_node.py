@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from netqos.host.links import LinkReport
-from netqos.host.node import node_facts, node_name, workload_facts
+from netqos.host.node import WorkloadFacts, node_facts, node_name
 from netqos.model.health import info
 from netqos.model.ids import CgroupPath, IfName, PodUid
 from netqos.model.inputs import NodeFacts, PodFacts, UplinkFacts
@@ -75,7 +75,7 @@ def test_a_workload_with_addresses_says_everything_of_itself(host: FakeHost) -> 
         limits=PerDirection(tx=10_000_000, rx=20_000_000),
         rules=PerDirection(tx=(RULE,), rx=()),
     )
-    assert workload_facts((settings,), host.cgroups(), own_addresses=OWN) == (
+    assert WorkloadFacts().look((settings,), host.cgroups(), own_addresses=OWN) == (
         PodFacts(
             uid=PodUid("workload:web"),
             namespace="",
@@ -90,33 +90,43 @@ def test_a_workload_with_addresses_says_everything_of_itself(host: FakeHost) -> 
 
 @pytest.mark.parametrize("own", ["198.18.0.2", "fd00:77::2", "fd00:77:0::0:2", "::ffff:198.18.0.2"])
 def test_an_address_of_the_node_is_refused(host: FakeHost, own: str) -> None:
-    (found,) = workload_facts((workload(addresses=(own, "10.88.0.10")),), host.cgroups(), own_addresses=OWN)
+    (found,) = WorkloadFacts().look(
+        (workload(addresses=(own, "10.88.0.10")),), host.cgroups(), own_addresses=OWN
+    )
     assert found.addresses == ("10.88.0.10",)
+    assert codes(found) == ["address-of-node"]
+
+
+def test_an_address_that_becomes_the_nodes_is_refused_from_then_on(host: FakeHost) -> None:
+    facts, listed = WorkloadFacts(), (workload(addresses=("10.88.0.10",)),)
+    (found,) = facts.look(listed, host.cgroups(), own_addresses=OWN)
+    assert codes(found) == []
+    (found,) = facts.look(listed, host.cgroups(), own_addresses=OWN | {"10.88.0.10"})
     assert codes(found) == ["address-of-node"]
 
 
 @pytest.mark.parametrize("match", [{"unit": "nginx.service"}, {"cgroup": NGINX}])
 def test_a_workload_appears_with_its_cgroup(host: FakeHost, match: dict[str, object]) -> None:
     cgroups = host.cgroups()
-    (found,) = workload_facts((workload(**match),), cgroups, own_addresses=OWN)
+    (found,) = WorkloadFacts().look((workload(**match),), cgroups, own_addresses=OWN)
     assert (found.cgroup, found.cgroup_id, found.host_network) == (match.get("cgroup"), None, True)
     assert codes(found) == ["workload-pending"]
     assert str(next(iter(match.values()))) in found.findings[0].message
     host.make(NGINX)
-    (found,) = workload_facts((workload(**match),), cgroups, own_addresses=OWN)
+    (found,) = WorkloadFacts().look((workload(**match),), cgroups, own_addresses=OWN)
     assert (found.cgroup, found.cgroup_id, found.host_network) == (NGINX, host.inode(NGINX), True)
     assert codes(found) == []
 
 
 def test_a_workload_of_another_pid_namespace_is_not_known_to_share_the_network(host: FakeHost) -> None:
     host.put(NGINX, "cgroup.procs", "0\n0\n")
-    (found,) = workload_facts((workload(unit="nginx.service"),), host.cgroups(), own_addresses=OWN)
+    (found,) = WorkloadFacts().look((workload(unit="nginx.service"),), host.cgroups(), own_addresses=OWN)
     assert (found.cgroup, codes(found)) == (NGINX, ["workload-not-seen"])
 
 
 def test_a_container_is_not_told_by_its_cgroup(host: FakeHost) -> None:
     host.run("/machine.slice/web.scope/payload", 77, network=2)
-    (found,) = workload_facts((workload(unit="web.scope"),), host.cgroups(), own_addresses=OWN)
+    (found,) = WorkloadFacts().look((workload(unit="web.scope"),), host.cgroups(), own_addresses=OWN)
     assert found.cgroup == "/machine.slice/web.scope"
     assert codes(found) == ["workload-in-another-namespace"]
 
@@ -137,7 +147,7 @@ def test_without_cgroup_v2_a_cgroup_tells_what_net_cls_can(
         (host.cgroup / "net_cls,net_prio").mkdir()
         (host.cgroup / "net_cls,net_prio/net_cls.classid").write_text("0")
     host.make(NGINX)
-    (found,) = workload_facts((workload(unit="nginx.service"),), host.cgroups(), own_addresses=OWN)
+    (found,) = WorkloadFacts().look((workload(unit="nginx.service"),), host.cgroups(), own_addresses=OWN)
     assert found.cgroup_id is None
     assert codes(found) == expected
 
@@ -145,5 +155,5 @@ def test_without_cgroup_v2_a_cgroup_tells_what_net_cls_can(
 def test_one_workload_does_not_disturb_the_next(host: FakeHost) -> None:
     listed = (workload(unit="missing.service"), workload(addresses=("198.18.0.2",)), workload(cgroup=NGINX))
     host.make(NGINX)
-    found = workload_facts(listed, host.cgroups(), own_addresses=OWN)
+    found = WorkloadFacts().look(listed, host.cgroups(), own_addresses=OWN)
     assert [codes(one) for one in found] == [["workload-pending"], ["address-of-node"], []]
