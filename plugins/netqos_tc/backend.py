@@ -222,7 +222,6 @@ class TcBackend:
 
     async def is_untouched(self) -> bool:
         """Whether all is as at the last observation; what the fast loop moves does not count."""
-        self._kept.renew()
         kernel, devices = self._kernel, self._devices()
         if kernel is None:
             return False
@@ -234,6 +233,7 @@ class TcBackend:
         if kernel.surroundings.is_changed(self._watched()):
             return False
         if not self._is_standing(kernel, last):
+            self._kept.renew()
             new, self._audited_s = kernel.auditor.refresh(last, devices), -math.inf
             if not new.is_same_as(last, self._steered):
                 return False
@@ -272,7 +272,7 @@ class TcBackend:
         if not shaped:
             return None
         path = TcFastPath(shaped, self._context.monotonic)
-        self._open().surroundings.loop_port = path.port
+        self._open().surroundings.ignore(path.port)
         return path
 
     async def counters(self) -> Mapping[PodUid, tuple[LeafCounters, ...]]:

@@ -8,8 +8,10 @@ changed.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import errno
 import socket
+import struct
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import BinaryIO, Final
@@ -23,6 +25,12 @@ _GROUPS: Final = uapi.LINK_GROUP | uapi.TC_GROUP | uapi.ROUTE4_GROUP | uapi.ROUT
 _DATAGRAM: Final = 64 * 1024
 _BUFFER: Final = 4 * 1024 * 1024
 _SO_RCVBUFFORCE: Final = 33  # beyond net.core.rmem_max, with CAP_NET_ADMIN
+_SO_ATTACH_FILTER: Final = 26
+_STEP: Final = struct.Struct(
+    "=HBBI"
+)  # struct sock_filter; words are loaded as of the network's order (bpf(4))
+_LOAD_WORD, _JUMP_EQUAL, _RETURN = 0x20, 0x15, 0x06
+_PORT_AT: Final = 12  # nlmsg_pid
 _BRIDGE_FILTERS: Final = {
     version: Path(f"/proc/sys/net/bridge/bridge-nf-call-{word}tables")
     for version, word in {4: "ip", 6: "ip6"}.items()
@@ -36,8 +44,7 @@ class Surroundings:
     """What the namespace of the calling thread looks like around our objects."""
 
     def __init__(self, route: Channel) -> None:
-        """`route` stays the caller's; what it writes is no change, nor what comes from `loop_port`."""
-        self.loop_port = 0
+        """`route` stays the caller's; what it writes is no change."""
         self._route = route
         self._socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, 0)
         with contextlib.suppress(OSError):
@@ -57,6 +64,18 @@ class Surroundings:
         """Close the socket."""
         self._socket.close()
         self._filter.close()
+
+    def ignore(self, port: int) -> None:
+        """Hear nothing that comes from one port: the fast loop's, whose every question the kernel answers to all."""
+        steps = (
+            _STEP.pack(_LOAD_WORD, 0, 0, _PORT_AT),
+            _STEP.pack(_JUMP_EQUAL, 0, 1, socket.htonl(port)),
+            _STEP.pack(_RETURN, 0, 0, 0),
+            _STEP.pack(_RETURN, 0, 0, 0xFFFFFFFF),
+        )
+        code = ctypes.create_string_buffer(b"".join(steps))
+        program = struct.pack("HP", len(steps), ctypes.addressof(code))
+        self._socket.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, program)
 
     def look(self, watched: Collection[int] = ()) -> frozenset[int] | None:
         """Bring `routes` and `devices` up to date; what changes from now on is a change.
@@ -98,7 +117,7 @@ class Surroundings:
             elif message.type in {uapi.NEWLINK, uapi.DELLINK}:
                 self._note_ifb(message)
                 self._is_stale = self._is_stale or self._is_link_changed(message, watched)
-            elif port not in {self._route.port, self.loop_port}:
+            elif port != self._route.port:
                 self._note_control(message)
 
     def _is_link_changed(self, message: Message, watched: Collection[int]) -> bool:

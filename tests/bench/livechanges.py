@@ -1,14 +1,13 @@
-"""live-changes: totals, guarantees, ceilings and thresholds change in the file while TCP runs in both directions.
+"""live-changes: totals, guarantees, ceilings and thresholds change in the file while all levels flood both directions.
 
-All flows are greedy, so what each gets after a change follows from the law. The file is written as an editor does it,
-and time counts from that moment, so watching, composing and planning are part of what a change takes. Counted is what
-the classes send, which no busy receiver delays; packets are at most 16 KB, or one of them would be a tenth of a window.
-On a busy machine senders pause, and a class that paused may make up for 5 ms of its ceiling: a tenth of a window too.
+Floods want more than there is at every moment, so what each gets after a change follows from the law, and a window
+tells of the shaper alone: what TCP gets in 50 ms swings by a quarter without any change. The file is written as an
+editor does it, and time counts from that moment, so watching, composing and planning are part of what a change takes.
+Counted is what the classes send, which no busy receiver delays.
 """
 
 from __future__ import annotations
 
-import json
 import socket
 import time
 from collections.abc import Iterator, Mapping
@@ -18,9 +17,8 @@ from dataclasses import dataclass, field
 from netqos.model.levels import Direction, Level
 from netqos.testing.analysis import Series, settled_after_s
 from netqos.testing.daemon import Daemon, Document, workload
-from netqos.testing.namespaces import Namespace
 from netqos.testing.netns import Rig
-from netqos.testing.traffic import Traffic
+from netqos.testing.traffic import Datagrams, Traffic
 from netqos_tc import answers, numbers, wire
 from netqos_tc.netlink import Channel
 from tests.bench.figures import Figure, at_least, at_most
@@ -31,7 +29,6 @@ PODS = {"web": Level.L0, "api": Level.L1, "batch": Level.L2}
 WINDOW_S = 0.05
 _STEP_S, _AFTER_S, _BEFORE_S, _READ_S = 0.01, 0.8, 0.6, 0.005
 _READING_S = 0.001
-_PACKET = 16384
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +40,7 @@ class Promise:
     ceilings: tuple[int, int] = (100, 100)
 
     def expected_bps(self, levels: frozenset[Level]) -> Mapping[Level, float]:
-        """What greedy levels get: with L0 among them each its guarantee, without it L1 before L2 all that they may."""
+        """What flooding levels get: with L0 each its guarantee, without it L1 before L2 all that they may."""
         m1, m2 = map(self.percent, self.guarantees)
         most_1, most_2 = map(self.percent, self.ceilings)
         if Level.L0 in levels:
@@ -92,15 +89,15 @@ class Setting:
         }
 
 
-START = Setting(tx=Promise(total_bps=360 * M), rx=Promise(total_bps=270 * M))
+START = Setting(tx=Promise(total_bps=120 * M), rx=Promise(total_bps=90 * M))
 ALL, BELOW_L0 = frozenset(Level), frozenset({Level.L1, Level.L2})
 CHANGES: Mapping[str, tuple[frozenset[Level], Setting]] = {
-    "total": (ALL, Setting(tx=Promise(total_bps=240 * M), rx=Promise(total_bps=180 * M))),
+    "total": (ALL, Setting(tx=Promise(total_bps=80 * M), rx=Promise(total_bps=60 * M))),
     "guarantees": (
         ALL,
         Setting(
-            tx=Promise(total_bps=360 * M, guarantees=(20, 45)),
-            rx=Promise(total_bps=270 * M, guarantees=(15, 50)),
+            tx=Promise(total_bps=120 * M, guarantees=(20, 45)),
+            rx=Promise(total_bps=90 * M, guarantees=(15, 50)),
         ),
     ),
     "thresholds": (
@@ -114,8 +111,8 @@ CHANGES: Mapping[str, tuple[frozenset[Level], Setting]] = {
     "ceiling of L1": (
         BELOW_L0,
         Setting(
-            tx=Promise(total_bps=360 * M, ceilings=(35, 100)),
-            rx=Promise(total_bps=270 * M, ceilings=(40, 100)),
+            tx=Promise(total_bps=120 * M, ceilings=(35, 100)),
+            rx=Promise(total_bps=90 * M, ceilings=(40, 100)),
         ),
     ),
 }
@@ -156,14 +153,13 @@ def measure(rig: Rig, daemon: Daemon, name: str, *, width_s: float = WINDOW_S) -
     """Make a change and take it back, with the classes watched in windows of a width."""
     levels, setting = CHANGES[name]
     pods = [pod for pod, level in PODS.items() if level in levels]
-    for place in (rig.wire, *map(rig.pod, pods)):
-        _keep_packets_small(place)
     traffic = Traffic(rig)
     with ExitStack() as stack:
         stack.callback(traffic.stop)
         for direction in Direction:
             for pod in pods:
-                traffic.tcp(pod, towards_pod=direction is Direction.RX).start()
+                flood = Datagrams(rate_bps=START.promise(direction).total_bps, segments=1)
+                traffic.udp(pod, flood, towards_pod=direction is Direction.RX).start()
         time.sleep(_BEFORE_S)
         counting = rig.node.fork(_count, rig.uplink, _BEFORE_S + 2 * (_AFTER_S + _BEFORE_S))
         time.sleep(_BEFORE_S)
@@ -179,12 +175,6 @@ def measure(rig: Rig, daemon: Daemon, name: str, *, width_s: float = WINDOW_S) -
         for at_s, (label, before, after) in zip(moments, steps, strict=True)
         for direction in Direction
     ]
-
-
-def _keep_packets_small(place: Namespace) -> None:
-    devices = json.loads(place.run(["ip", "-json", "link", "show", "up"]).stdout)
-    for name in {one["ifname"] for one in devices} - {"lo"}:
-        place.run(["ip", "link", "set", name, "gso_max_size", str(_PACKET)])
 
 
 def _count(uplink: str, seconds: float) -> Series:

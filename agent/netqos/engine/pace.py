@@ -19,7 +19,7 @@ QUIET = 0.5
 The exact bound is 1, as both are measured over the same time; the rest is for devices that count less than HTB does.
 """
 
-RESTING = 4
+RESTING = 10
 """A resting unit is sampled once in this many intervals, and once in `LONGEST_REST_S`."""
 
 LONGEST_REST_S = 1.0

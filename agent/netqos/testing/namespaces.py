@@ -174,8 +174,12 @@ class Namespace(Foothold):
             link=link,
             tied=tied or must_end_with_us(),
         )
-        run_tool(["ip", "netns", "add", self.name])
-        run_tool(["ip", "-n", self.name, "link", "set", "lo", "up"])
+        try:
+            run_tool(["ip", "netns", "add", self.name])
+            run_tool(["ip", "-n", self.name, "link", "set", "lo", "up"])
+        except BaseException:  # an interruption too: nobody has got hold of it yet
+            _remove(self.path)
+            raise
 
     def remove(self) -> None:
         """Kill what runs inside and remove the namespace, its devices with it; no error when it is gone already."""
