@@ -14,7 +14,7 @@ from netqos.model.levels import Direction
 from netqos.model.rules import IpMatch, Match, PortMatch, PortRange, Protocol, Rule
 from netqos_tc import podrules, rulematch
 from netqos_tc.nfwire import RULES_MAP
-from netqos_tc.spec import ChainSpec, RulesKey, RuleSpec, RulesSpec
+from netqos_tc.spec import ChainSpec, RulesKey, RuleSpec, RulesSpec, SetKey, SetSpec
 
 TX, RX = Direction.TX, Direction.RX
 KEY = RulesKey(TX, 0x1001)
@@ -25,6 +25,17 @@ WEB_PORTS = PortMatch(
 
 def texts(*items: tuple[Rule, int], way: Direction = TX) -> tuple[str, ...]:
     return podrules.rules_spec(way, "uid", items, is_addressed=False).texts
+
+
+def plain_texts(*items: tuple[Rule, int], way: Direction) -> tuple[str, ...]:
+    """With the values of each set in the place of its name."""
+    spec = podrules.rules_spec(way, "uid", items, is_addressed=False)
+    known = {
+        f"@{key.name}": f"{{ {', '.join(one.values)} }}"
+        for key, one in podrules.sets_of([spec]).items()
+        if isinstance(key, SetKey) and isinstance(one, SetSpec)
+    }
+    return tuple(" ".join(known.get(word, word) for word in text.split()) for text in spec.texts)
 
 
 # ---------------------------------------------------------------- whole values
@@ -256,7 +267,7 @@ def test_the_first_item_that_matches_decides(rules: list[Rule], packet: Packet, 
     items = [(rule, 0x1001 + number) for number, rule in enumerate(rules)]
     first = next((one for one in items if all(holds(match, packet) for match in one[0].matches)), None)
     wanted = (None, None) if first is None else (f"{0x1001 + items.index(first):x}", first[0].dscp)
-    assert met(texts(*items, way=way), packet, way) == wanted
+    assert met(plain_texts(*items, way=way), packet, way) == wanted
 
 
 def met(lines: tuple[str, ...], packet: Packet, way: Direction) -> tuple[str | None, int | None]:

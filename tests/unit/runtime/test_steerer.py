@@ -117,12 +117,12 @@ def run(path: VirtualPath, until_s: float, given: LoopPolicy | None = None) -> l
     return found
 
 
-def test_an_idle_unit_is_glanced_at_as_often_as_ever_and_sampled_five_times_a_second() -> None:
+def test_an_idle_unit_is_glanced_at_as_often_as_ever_and_sampled_twice_a_second() -> None:
     path = VirtualPath({TX: still(), RX: still(l2=100)})
     decisions = run(path, 10.0)
     for unit in (TX, RX):
         assert 199 <= path.looks["glance", unit] <= 202
-        assert 49 <= path.looks["sample", unit] <= 53
+        assert 20 <= path.looks["sample", unit] <= 23
     assert decisions[-1].rates_bps == PerLevel(0, 0, 100 * M)
 
 
@@ -201,7 +201,7 @@ def test_contention_is_noticed_no_more_than_a_short_interval_later_than_by_sampl
 
 def test_samples_are_never_further_apart_than_a_rest() -> None:
     decisions = run(VirtualPath({TX: still(l0=30)}), 10.0)
-    assert max(later.at_s - earlier.at_s for earlier, later in pairwise(decisions)) <= 0.201
+    assert max(later.at_s - earlier.at_s for earlier, later in pairwise(decisions)) <= 0.501
 
 
 def test_ten_thousand_ticks_leave_no_more_memory_than_a_thousand() -> None:
