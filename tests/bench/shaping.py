@@ -8,16 +8,19 @@ HTB itself costs there is not netqos'.
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 from netqos.model.levels import Direction, Level
+from netqos.testing import nexthop
 from netqos.testing.analysis import median
 from netqos.testing.daemon import Document, workload
 from netqos.testing.meter import Meter, Source, udp_framing
 from netqos.testing.netns import Rig
+from netqos.testing.networks import ROUTED, Network
 from netqos.testing.traffic import Datagrams, TcpFlow, Traffic, arriving
 from tests.bench import baseline, crowd
 from tests.bench.figures import Figure, Target, at_least, number
@@ -30,6 +33,7 @@ _SMALL = 64
 _WARM_S, _MEASURE_S = 0.3, 0.7
 _MUCH_BPS = 4_000_000_000
 _TOTALS_G = {Direction.TX: 100, Direction.RX: 80}
+_LINK_BPS = 10_000_000_000
 _LOCAL_PORT = 7300
 _TURNS = 3
 _GIGABITS, _PACKETS = ("Gbit/s", 1e9), ("thousand packets a second", 1e3)
@@ -39,13 +43,23 @@ Carry = Callable[[Rig], float]
 
 
 def shaping_cost(options: Options) -> list[Figure]:
-    """Greedy TCP, and packets of 64 bytes from one and from four senders, in each direction."""
+    """Greedy TCP, as fast as the cores carry it and over a link, and packets of 64 bytes from one and four senders."""
     with nodes() as (shaped, bare), by_hand() as static:
-        return [
+        figures = [
             _figure("shaping-cost", kind, (shaped, bare, static[way]), options)
             for way in Direction
             for kind in _kinds(way)
         ]
+    with nodes(Network(hop=True)) as rigs:
+        hops = [rig.hop for rig in rigs if rig.hop is not None]
+        for hop, way in itertools.product(hops, Direction):
+            nexthop.narrow(hop, way, _LINK_BPS)
+        linked = [_Kind(what=_over_link(way), carry=_bulk(way), target=at_least(0.95)) for way in Direction]
+        return [*figures, *(_figure("shaping-cost", kind, rigs, options) for kind in linked)]
+
+
+def _over_link(way: Direction) -> str:
+    return f"{way.pod_word}, bulk TCP over a link of {_LINK_BPS // 1_000_000_000} Gbit/s"
 
 
 def _kinds(way: Direction) -> list[_Kind]:
@@ -74,10 +88,10 @@ class _Kind:
 
 
 @contextmanager
-def nodes() -> Iterator[tuple[Rig, Rig]]:
+def nodes(network: Network = ROUTED) -> Iterator[tuple[Rig, Rig]]:
     """Two nodes alike: one with the daemon and 500 leaves in each direction, and a bare one."""
     pods = (*_PODS, crowd.NAME)
-    with Rig(pods=pods) as shaped, Rig(pods=pods) as bare:
+    with Rig(pods=pods, network=network) as shaped, Rig(pods=pods, network=network) as bare:
         for rig in (shaped, bare):
             crowd.settle(rig, LEAVES)
         with running(shaped, _document(shaped)):

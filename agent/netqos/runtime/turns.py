@@ -1,7 +1,7 @@
 """Whose turn it is: when each unit of the fast loop is looked at next, and what the last glance at it showed.
 
 Units have absolute due times; a late look is not made up for. Units that are due at almost the same time are looked at
-together and stay together; those that share a total always are, for the part of one depends on the needs of all.
+together; those that share a total always are, for the part of one depends on the needs of all.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from netqos.engine.steer import LoopPolicy
 from netqos.model.traffic import Glance, Unit
 
-TOGETHER_S = 0.003
+TOGETHER_S = 0.01
 """Units that are due so soon after another are looked at with it: one wake-up of the thread costs more than a look."""
 
 
@@ -74,8 +74,11 @@ class Turns:
         return woken
 
     def put_off(self, unit: Unit, due_s: float, now_s: float, interval_s: float) -> None:
-        """The unit's next turn: an interval after that of the tick, or after now where that has passed."""
-        next_s = due_s + interval_s
+        """The unit's next turn: an interval after its last one, or after now where that has passed.
+
+        One that was looked at before its turn, with those due at `due_s`, keeps its own times.
+        """
+        next_s = min(self._due_s[unit], due_s + TOGETHER_S) + interval_s
         self._due_s[unit] = next_s if next_s >= now_s else now_s + interval_s
 
 
