@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 import yaml
@@ -18,6 +20,8 @@ from tests.apiserver.server import ApiServer
 
 CRD_FILE = ROOT / "daemonset" / "crd" / "crd-nodeslo.yaml"
 FIXTURES = frozenset({"apiserver_programs", "renderer"})
+
+T = TypeVar("T")
 
 StartServer = Callable[..., ApiServer]
 MakeProxy = Callable[..., FaultProxy]
@@ -38,22 +42,24 @@ def own_timeout(item: pytest.Item) -> float:
     return seconds
 
 
+def needed(what: str, find: Callable[[], T]) -> T:
+    """What is found; where it is neither there nor can be built, the test is skipped, naming what it needs and why."""
+    try:
+        return find()
+    except Unavailable as problem:
+        pytest.skip(f"no {what}: {problem}")
+
+
 @pytest.fixture(scope="session")
 def apiserver_programs() -> Programs:
     """The programs of an API server, built now where need be; without them the test is skipped."""
-    try:
-        return find_programs()
-    except Unavailable as problem:
-        pytest.skip(f"no API server to test with: {problem}")
+    return needed("API server to test with", find_programs)
 
 
 @pytest.fixture(scope="session")
 def renderer() -> Path:
     """The program that does what kustomize and helm do (tests/kube/manifests.py), built now where need be."""
-    try:
-        return built(SOURCES / "render")
-    except Unavailable as problem:
-        pytest.skip(f"nothing to render manifests with: {problem}")
+    return needed("program to render manifests with", partial(built, SOURCES / "render"))
 
 
 @pytest.fixture(scope="session")

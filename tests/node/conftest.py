@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from netqos.testing.traffic import Traffic
-from tests.apiserver.gobuild import Unavailable
+from tests.apiserver.fixtures import needed
 from tests.apiserver.kube import Kube
 from tests.kube.manifests import helm, kustomize
 from tests.node.cluster import NAMESPACE, Cluster
@@ -24,28 +24,19 @@ from tests.node.realnode import RealNode
 @pytest.fixture(scope="session")
 def image_archive() -> Path:
     """The image of the checkout, built now where need be; without it the test is skipped."""
-    try:
-        return built_image()
-    except Unavailable as problem:
-        pytest.skip(f"no image to test: {problem}")
+    return needed("image to test", built_image)
 
 
 @pytest.fixture(scope="session")
 def previous_archive() -> Path:
     """The image of earlier sources."""
-    try:
-        return previous_image()
-    except Unavailable as problem:
-        pytest.skip(f"no earlier image to update from: {problem}")
+    return needed("earlier image to update from", previous_image)
 
 
 @pytest.fixture(scope="session")
 def controllers() -> Path:
     """The program of the cluster's controllers, built now where need be; without it the test is skipped."""
-    try:
-        return find_controllers()
-    except Unavailable as problem:
-        pytest.skip(f"no controllers to test with: {problem}")
+    return needed("controllers to test with", find_controllers)
 
 
 @pytest.fixture(scope="session")

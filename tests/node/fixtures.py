@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.apiserver.fixtures import own_timeout
-from tests.apiserver.gobuild import Unavailable
+from tests.apiserver.fixtures import needed, own_timeout
 from tests.apiserver.kube import Kube
 from tests.node.pods import BURSTABLE, GUARANTEED, Pods
 from tests.node.programs import NodePrograms, find_node_programs
@@ -30,10 +29,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def node_programs() -> NodePrograms:
     """The programs of a node, built now where need be; without them the test is skipped."""
-    try:
-        return find_node_programs()
-    except Unavailable as problem:
-        pytest.skip(f"no node to test with: {problem}")
+    return needed("node to test with", find_node_programs)
 
 
 @pytest.fixture(scope="session")
