@@ -1,4 +1,4 @@
-"""Decisions of the loop as lines for people: when and where, each level's rate and ceiling, and why."""
+"""Decisions of the loop and steps of totals as lines for people: when and where, from what to what, and why."""
 
 from __future__ import annotations
 
@@ -17,6 +17,14 @@ _SCALES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 def show_decision(screen: Screen, made: Json) -> None:
     """One decision: a line with its figures, and its reasons below."""
     screen.prose(*head(made), hang=INDENT)
+    screen.prose(" " * INDENT, Span(made["reason_text"], "dim"), hang=INDENT)
+
+
+def show_step(screen: Screen, made: Json) -> None:
+    """A step of the watch of a path: the total in force before and after it, and its reason below."""
+    before, after = short(made["before_bps"]), short(made["after_bps"])
+    moved = f"total {after} stays" if before == after else f"total {before} -> {after}"
+    screen.prose(f"{clock(made['unix_s'])}  ", Span(unit(made), "head"), f"  {moved}", hang=INDENT)
     screen.prose(" " * INDENT, Span(made["reason_text"], "dim"), hang=INDENT)
 
 

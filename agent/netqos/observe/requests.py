@@ -50,22 +50,27 @@ def parameters(request: Request, route: Route) -> dict[str, str]:
 
 def history_filter(values: Mapping[str, str], now_s: float) -> Callable[[Decision], bool]:
     """Which decisions the query of the history asks for, told in order; `now_s` is the monotonic time."""
-    after_s = -math.inf if "since_s" not in values else now_s - _span_s(values["since_s"])
-    direction, device = values.get("direction"), values.get("device")
+    is_asked = history_scope(values, now_s)
     is_changes_only = values.get("changes") == "true"
     contention: dict[Unit, bool] = {}
 
     def is_wanted(made: Decision) -> bool:
         is_news = made.changed or contention.get(made.unit, False) is not made.contention
         contention[made.unit] = made.contention
-        return (
-            made.at_s >= after_s
-            and direction in {None, made.unit.direction.value}
-            and device in {None, made.unit.device}
-            and (is_news or not is_changes_only)
-        )
+        return is_asked(made.unit, made.at_s) and (is_news or not is_changes_only)
 
     return is_wanted
+
+
+def history_scope(values: Mapping[str, str], now_s: float) -> Callable[[Unit, float], bool]:
+    """Which units and (monotonic) times the query of the history asks for."""
+    after_s = -math.inf if "since_s" not in values else now_s - _span_s(values["since_s"])
+    direction, device = values.get("direction"), values.get("device")
+
+    def is_asked(unit: Unit, at_s: float) -> bool:
+        return at_s >= after_s and direction in {None, unit.direction.value} and device in {None, unit.device}
+
+    return is_asked
 
 
 def _span_s(text: str) -> float:

@@ -15,7 +15,7 @@ from netqos.engine.recording import Head, RoundWriter, head_line
 from netqos.errors import NetqosError, Rejected, Retryable, Unsupported
 from netqos.host.clock import Clock
 from netqos.model.composed import PodView
-from netqos.observe import answers, wire
+from netqos.observe import answers, pathparts, wire
 from netqos.observe import requests as asked
 from netqos.observe import wireparts as parts
 from netqos.observe.decisionparts import decision
@@ -122,8 +122,13 @@ class StatusApi:
 
     async def _history(self, _request: Request, values: Values) -> Response:
         moment = Moment.now(self._clock)
-        head = f'{{"now_s":{round(moment.monotonic_s, 6)},"decisions":['.encode("ascii")
         wanted = asked.history_filter(values, moment.monotonic_s)
+        scope = asked.history_scope(values, moment.monotonic_s)
+        steps = pathparts.steps(self._agent.view().paths, moment, scope)
+        head = b'{"now_s":%.6f,"steps":[%s],"decisions":[' % (
+            moment.monotonic_s,
+            b",".join(map(wire.encode, steps)),
+        )
         found = (one for one in self._agent.history() if wanted(one.decision))
         return await _json_list(head, (decision(one, moment) for one in found))
 

@@ -109,7 +109,7 @@ ROUTES: tuple[Route, ...] = (
         name="history",
         method="GET",
         path="/v1/history",
-        summary="Samples and decisions of the last minutes, with their reasons",
+        summary="Samples, decisions, and steps of totals of the last minutes, with their reasons",
         answer=wire.HistoryWire,
         query=HISTORY,
     ),

@@ -415,6 +415,19 @@ def test_history_shows_changes_with_their_reasons(path: Path, ctl: Callable[...,
     )
 
 
+def test_history_has_the_steps_of_totals_in_order_of_time(path: Path, ctl: Callable[..., Run]) -> None:
+    code, out, _ = ctl("--socket", str(path), "history", "--direction", "ingress")
+    lines = [line for line in out.splitlines() if not line.startswith(" ")]
+    assert (code, lines) == (
+        0,
+        [
+            "22:12:28.100  ingress netqos-ifb  total 600M -> 470M",
+            "22:12:30.000  ingress netqos-ifb  total 470M stays",
+            "22:13:19.900  ingress netqos-ifb  L0 203M of 210M, L1 177M of 450M waits, L2 60M",
+        ],
+    )
+
+
 def test_history_can_be_narrowed_and_says_when_there_is_none(path: Path, ctl: Callable[..., Run]) -> None:
     words = ["--socket", str(path), "history", "--json"]
     devices = {

@@ -261,7 +261,10 @@ RX_PATH = PathView(
     shortfall=pathstate.Shortfall(
         plateau_bps=480 * M, loss_share=0.0125, workloads=3, since_s=900.0, seen_s=940.0
     ),
-    steps=(pathstate.Step(at_s=950.0, reason=pathstate.Reason.EASED, before_bps=470 * M, after_bps=470 * M),),
+    steps=(
+        pathstate.Step(at_s=948.1, reason=pathstate.Reason.TRY_LOWER, before_bps=600 * M, after_bps=470 * M),
+        pathstate.Step(at_s=950.0, reason=pathstate.Reason.EASED, before_bps=470 * M, after_bps=470 * M),
+    ),
 )
 
 

@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 
 import pytest
 
-from netqos.engine.pathstate import Shortfall
+from netqos.engine.pathstate import Reason, Shortfall
 from netqos.model.health import Severity
 from netqos.observe import answers
 from netqos.observe.measure import measure
@@ -22,19 +22,29 @@ SEEN = Shortfall(plateau_bps=801_234_567, loss_share=0.0125, workloads=3, since_
 
 def test_status_has_each_path_with_its_last_changes() -> None:
     shown = [asdict(one) for one in answers.status(view(), Moment.now(CLOCK)).paths]
-    step = {
+    tried = {
+        "device": RX_UNIT.device,
+        "direction": "rx",
+        "at_s": 948.1,
+        "unix_s": pytest.approx(1_700_000_000 - 51.9),
+        "reason": "try-lower",
+        "reason_text": Reason.TRY_LOWER.value,
+        "before_bps": 600 * M,
+        "after_bps": 470 * M,
+    }
+    proven = {
+        **tried,
         "at_s": 950.0,
-        "unix_s": shown[0]["steps"][0]["unix_s"],
+        "unix_s": pytest.approx(1_700_000_000 - 50),
         "reason": "eased",
         "reason_text": "with less, nothing is lost beyond the node: the path carries no more",
         "before_bps": 470 * M,
-        "after_bps": 470 * M,
     }
     rx = {"device": RX_UNIT.device, "direction": "rx", "configured_bps": 600 * M, "follows": True}
     rx |= {"floor_bps": 305 * M, "limit_bps": 470 * M, "measured_bps": 480 * M, "proposed_bps": 470 * M}
     tx = {"device": UNIT.device, "direction": "tx", "configured_bps": 1000 * M, "follows": False}
     tx |= {"floor_bps": 930 * M, "limit_bps": None, "measured_bps": None, "proposed_bps": None}
-    assert shown == [{**rx, "steps": [step]}, {**tx, "steps": []}]
+    assert shown == [{**rx, "steps": [tried, proven]}, {**tx, "steps": []}]
     assert json.dumps(shown)
 
 

@@ -36,6 +36,7 @@ from tests.unit.observe.sample import (
     HOSTILE,
     OVERRIDE,
     PODS,
+    RX_UNIT,
     UNIT,
     WEB,
     SampleAgent,
@@ -366,6 +367,37 @@ async def test_history_is_oldest_first_with_wall_time() -> None:
 async def test_history_can_be_narrowed(query: str, places: list[int]) -> None:
     whole = (await get("/v1/history"))["decisions"]
     assert (await get(f"/v1/history?{query}"))["decisions"] == [whole[place] for place in places]
+
+
+@pytest.mark.parametrize(
+    ("query", "reasons"),
+    [
+        ("changes=true", ["try-lower", "eased"]),
+        ("direction=rx&device=netqos-ifb", ["try-lower", "eased"]),
+        ("since_s=51", ["eased"]),
+        ("since_s=49", []),
+        ("direction=tx", []),
+        ("device=up0", []),
+    ],
+)
+async def test_history_has_the_steps_of_totals_too(query: str, reasons: list[str]) -> None:
+    found = await get(f"/v1/history?{query}")
+    assert [(one["device"], one["reason"]) for one in found["steps"]] == [
+        ("netqos-ifb", reason) for reason in reasons
+    ]
+
+
+async def test_steps_of_several_devices_are_in_order_of_time() -> None:
+    known = view().paths
+    earlier = tuple(replace(one, at_s=one.at_s - 1) for one in known[RX_UNIT].steps)
+    agent = SampleAgent(view(paths={**known, UNIT: replace(known[UNIT], steps=earlier)}))
+    found = (await get("/v1/history", agent))["steps"]
+    assert [(one["device"], one["at_s"]) for one in found] == [
+        ("up0", 947.1),
+        ("netqos-ifb", 948.1),
+        ("up0", 949.0),
+        ("netqos-ifb", 950.0),
+    ]
 
 
 async def test_a_decision_tells_its_reasons_in_figures_and_words() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from netqos.observe.wire.base import LevelName, Way, Word
+from netqos.observe.wire.paths import PathStepWire
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,7 +126,8 @@ class LevelNowWire:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryWire:
-    """Decisions of the last minutes, oldest first."""
+    """Decisions of the last minutes, and the steps by which totals followed what their paths carry, oldest first."""
 
     now_s: float
+    steps: list[PathStepWire]
     decisions: list[DecisionWire]

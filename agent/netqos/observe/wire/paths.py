@@ -11,9 +11,12 @@ from netqos.observe.wire.base import Way
 class PathStepWire:
     """A change of what is in force in the place of a total; `before_bps` and `after_bps` may be the same.
 
-    `reason` is a stable word, `reason_text` says it in words.
+    `at_s` is of the node's monotonic clock, which was `unix_s` as Unix time. `reason` is a stable word, `reason_text`
+    says it in words.
     """
 
+    device: str
+    direction: Way
     at_s: float
     unix_s: float
     reason: str
