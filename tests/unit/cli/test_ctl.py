@@ -527,19 +527,37 @@ def test_top_draws_over_itself_on_a_terminal(path: Path) -> None:
 def test_top_goes_on_when_the_daemon_comes_back(
     ctl: Callable[..., Run], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Whatever it writes to; where it is no terminal each absence is told once, beside the pictures."""
     real, calls = top.read, itertools.count()
+    told = "netqosd went away; trying again"
 
     def read(one: Call, ticks: Ticks) -> top.Reading:
-        if next(calls) == 1:
+        if next(calls) in {1, 2, 4}:
             raise Unreachable("netqosd went away")
         return real(one, ticks)
 
     monkeypatch.setattr(top, "read", read)
-    assert ctl("top", "--count", "3", "--interval", "0.05")[0] == 3
+    code, out, err = ctl("top", "--count", "3", "--interval", "0.05")
+    assert (code, out.count("worker-1"), err) == (0, 3, f"netqosctl: {told}\n" * 2)
+    calls = itertools.count()
+    code, out, err = ctl("top", "--count", "3", "--interval", "0.05", "--json")
+    assert (code, len(out.splitlines()), err) == (0, 3, f"netqosctl: {told}\n" * 2)
     monkeypatch.setattr(top, "_is_live", lambda _call: True)
     calls = itertools.count()
-    code, out, _ = ctl("top", "--count", "3", "--interval", "0.05")
-    assert (code, out.count("worker-1"), "netqosd went away; trying again" in out) == (0, 2, True)
+    code, out, err = ctl("top", "--count", "3", "--interval", "0.05")
+    assert (code, out.count("worker-1"), out.count(told), err) == (0, 3, 3, "")
+
+
+def test_top_waits_for_no_daemon_that_never_was_there(
+    ctl: Callable[..., Run], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read(_call: Call, _ticks: Ticks) -> top.Reading:
+        raise Unreachable("netqosd is not reachable")
+
+    monkeypatch.setattr(top, "read", read)
+    assert ctl("top", "--count", "3")[0] == 3
+    monkeypatch.setattr(top, "_is_live", lambda _call: True)
+    assert ctl("top", "--count", "3")[0] == 3
 
 
 # ------------------------------------------------------------------ completion

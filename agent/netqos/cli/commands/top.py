@@ -7,7 +7,6 @@ kernel's counters, so the first picture has none.
 
 from __future__ import annotations
 
-import itertools
 import os
 import shutil
 import time
@@ -89,25 +88,35 @@ def _is_live(call: Call) -> bool:
 
 
 def _watch(call: Call, ticks: Ticks, *, is_live: bool) -> None:
-    wanted = call.arguments.count
+    """A daemon that was there once is waited for when it goes away."""
     before: Reading | None = None
     news: list[Json] = []
-    for number in itertools.count(1):
+    shown, is_waiting = 0, False
+    while True:
         ticks.open()
         call.screen.refit()
         try:
             now = read(call, ticks)
         except Unreachable as problem:
-            if before is None or not is_live:
+            if before is None:
                 raise
-            _draw(call.screen, f"{problem.message}; trying again\n")
+            _say_away(call.screen, problem, is_live=is_live, is_told=is_waiting)
+            is_waiting = True
         else:
             with known_shape():
                 _show(call, before, now, news, is_live=is_live)
-            before = now
-        if number == wanted:
+            before, shown, is_waiting = now, shown + 1, False
+        if shown == call.arguments.count:
             return
         news = ticks.follow(time.monotonic() + call.arguments.interval)
+
+
+def _say_away(screen: Screen, problem: Unreachable, *, is_live: bool, is_told: bool) -> None:
+    text = f"{problem.message}; trying again"
+    if is_live:
+        _draw(screen, f"{text}\n")
+    elif not is_told:
+        screen.say(text)
 
 
 def read(call: Call, ticks: Ticks) -> Reading:
