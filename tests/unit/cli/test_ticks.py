@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from netqos.model.levels import PerLevel
 from netqos.observe.view import Numbered
 from tests.unit.cli.daemon import answering, running
 from tests.unit.observe.sample import GROUND, QUIET, RX_GROUND, M, SampleAgent
+from tests.waiting import eventually
 
 Captured = pytest.CaptureFixture[str]
 
@@ -34,13 +35,6 @@ def _plain_surroundings(monkeypatch: pytest.MonkeyPatch) -> None:
 def tick(number: int, ground: Ground, **changes: object) -> Numbered[Ground]:
     decision = replace(ground.decision, **changes)  # type: ignore[arg-type]
     return Numbered(number, Ground(decision, ground.policy, ground.state))
-
-
-def eventually(holds: Callable[[], bool]) -> bool:
-    until_s = time.monotonic() + 10
-    while not holds() and time.monotonic() < until_s:
-        time.sleep(0.01)
-    return holds()
 
 
 def test_what_changed_and_where_contention_begins_or_ends_is_news() -> None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from itertools import pairwise
 
@@ -18,6 +18,7 @@ from netqos.runtime.fastloop import FastLoop
 from netqos.runtime.steerer import Grip
 from netqos.settings.values import LoopSettings
 from netqos.testing import states
+from tests.waiting import eventually
 
 UNIT = Unit(Direction.TX, IfName("up0"))
 RX_UNIT = Unit(Direction.RX, IfName("netqos-ifb"))
@@ -93,14 +94,6 @@ def loop(lost: list[str]) -> Iterator[FastLoop]:
     loop = FastLoop("test", QUICK, on_lost=lost.append)
     yield loop
     loop.stop()
-
-
-def eventually(check: Callable[[], bool]) -> bool:
-    """Whether `check` becomes true within seconds; the loop is a real thread."""
-    end_s = time.monotonic() + 5
-    while not check() and time.monotonic() < end_s:
-        threading.Event().wait(0.002)
-    return check()
 
 
 def test_a_quiet_unit_is_sampled_but_not_written(loop: FastLoop) -> None:

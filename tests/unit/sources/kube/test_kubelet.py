@@ -6,7 +6,7 @@ import json
 import ssl
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from netqos.sources.kube.kubelet import Kubelet
 from netqos.testing.certificates import make_certificate
 from netqos.testing.clock import FakeClock
 from tests.unit.sources.kube.test_pods import pod
+from tests.waiting import wait_until
 
 
 class Server(ThreadingHTTPServer):
@@ -82,13 +83,6 @@ def connection(tmp_path: Path) -> Connection:
     return Connection(path)
 
 
-def until(check: Callable[[], bool]) -> None:
-    end_s = time.monotonic() + 10
-    while not check():
-        assert time.monotonic() < end_s
-        time.sleep(0.005)
-
-
 def test_the_kubelet_is_asked_while_it_is_wanted(server: Server, connection: Connection) -> None:
     wanted = threading.Event()
     kubelet = Kubelet(
@@ -104,20 +98,20 @@ def test_the_kubelet_is_asked_while_it_is_wanted(server: Server, connection: Con
         assert (kubelet.items, kubelet.state.detail) == (None, "not asked")
         server.pods = [pod(), pod(uid="u-2", name="done", status={"phase": "Succeeded"})]
         wanted.set()
-        until(lambda: kubelet.items is not None)
+        wait_until(lambda: kubelet.items is not None)
         assert [one.facts.name for one in kubelet.items or ()] == ["web-0"]
         assert (kubelet.state.freshness.value, set(server.tokens)) == ("fresh", {"Bearer secret"})
         before = kubelet.items
         server.status = 403
-        until(lambda: kubelet.state.freshness.value == "stale")
+        wait_until(lambda: kubelet.state.freshness.value == "stale")
         assert kubelet.items is before
         server.status, server.pods = 200, [pod(), pod(uid="u-3", name="new")]
-        until(lambda: len(kubelet.items or ()) == 2)
+        wait_until(lambda: len(kubelet.items or ()) == 2)
         assert kubelet.items is not None
         assert before is not None
         assert kubelet.items[0] is before[0]
         wanted.clear()
-        until(lambda: kubelet.items is None)
+        wait_until(lambda: kubelet.items is None)
     finally:
         kubelet.stop()
         kubelet._thread.join(5)
@@ -132,17 +126,17 @@ def test_while_nobody_wants_its_pods_it_is_asked_once_a_minute_that_it_remembers
     )
     kubelet.start()
     try:
-        until(lambda: len(server.tokens) == 1)
+        wait_until(lambda: len(server.tokens) == 1)
         clock.advance(59.0)
         time.sleep(0.1)
         assert len(server.tokens) == 1
         server.status = 401
         clock.advance(2.0)
-        until(lambda: len(server.tokens) == 2)
+        wait_until(lambda: len(server.tokens) == 2)
         assert (kubelet.items, kubelet.state.detail) == (None, "not asked")
         server.status = 200
         clock.advance(61.0)
-        until(lambda: len(server.tokens) == 3)
+        wait_until(lambda: len(server.tokens) == 3)
     finally:
         kubelet.stop()
         kubelet._thread.join(5)
@@ -159,7 +153,7 @@ def test_a_kubelet_that_is_not_there_is_told(connection: Connection) -> None:
     )
     kubelet.start()
     try:
-        until(lambda: kubelet.state.detail != "not asked")
+        wait_until(lambda: kubelet.state.detail != "not asked")
         assert (kubelet.items, kubelet.state.freshness.value) == (None, "waiting")
     finally:
         kubelet.stop()
