@@ -7,7 +7,7 @@ to give is the mean of its last second (or half of it, where it is shorter). Bit
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -27,6 +27,9 @@ from netqos.model.traffic import Unit
 
 MEAN_S = 1.0
 STEP_S = 0.1
+ROUNDING_S = 1e-9
+
+Told = Callable[[Direction, float], None]
 
 UNITS = {
     Direction.TX: Unit(Direction.TX, IfName("uplink")),
@@ -99,21 +102,27 @@ class _Course:
 
     def decided(self, start_s: float, end_s: float) -> list[Ground]:
         """The grounds of the decisions in a time."""
-        times = zip(self.at_s, self.grounds, strict=True)
-        return [one for at_s, one in times if one is not None and start_s < at_s <= end_s + 1e-9]
+        low, high = bisect_right(self.at_s, start_s), bisect_right(self.at_s, end_s + ROUNDING_S)
+        return [one for one in self.grounds[low:high] if one is not None]
+
+    def last(self, end_s: float) -> Ground | None:
+        """The grounds of the last decision up to a moment."""
+        high = bisect_right(self.at_s, end_s + ROUNDING_S)
+        found = (self.grounds[place] for place in range(high - 1, -1, -1))
+        return next((one for one in found if one is not None), None)
 
 
-def predict(scenario: Scenario) -> tuple[Prediction, ...]:
-    """Every direction that has traffic."""
-    return tuple(_predictions(scenario))
+def predict(scenario: Scenario, told: Told = lambda _direction, _at_s: None) -> tuple[Prediction, ...]:
+    """Every direction that has traffic, one after the other. `told` hears again and again how far it has come."""
+    return tuple(_predictions(scenario, told))
 
 
-def _predictions(scenario: Scenario) -> Iterator[Prediction]:
+def _predictions(scenario: Scenario, told: Told) -> Iterator[Prediction]:
     for direction in Direction:
         traffic = scenario.traffic[direction]
         if traffic is not None:
             policy = policy_of(scenario, direction)
-            course = _run(scenario, policy, UNITS[direction], traffic)
+            course = _run(scenario, policy, UNITS[direction], traffic, told=told)
             yield Prediction(
                 direction=direction,
                 total_bps=policy.total_bps,
@@ -141,7 +150,7 @@ def policy_of(scenario: Scenario, direction: Direction) -> LoopPolicy:
     )
 
 
-def _run(scenario: Scenario, policy: LoopPolicy, name: Unit, traffic: Traffic) -> _Course:
+def _run(scenario: Scenario, policy: LoopPolicy, name: Unit, traffic: Traffic, *, told: Told) -> _Course:
     unit, policies = FluidUnit(name, policy, traffic), {name: policy}
     loop = FluidLoop([unit], policies, scenario.settings.loop)
     course = _Course()
@@ -151,6 +160,7 @@ def _run(scenario: Scenario, policy: LoopPolicy, name: Unit, traffic: Traffic) -
         course.at_s.append(tick.at_s)
         course.counts.append(_counts(unit))
         course.grounds.append(None if made is None else Ground(made, policy, loop.steering.states[name]))
+        told(name.direction, tick.at_s)
     return course
 
 
@@ -169,8 +179,7 @@ def _phases(scenario: Scenario, traffic: Traffic, course: _Course) -> Iterator[P
 def _phase(traffic: Traffic, course: _Course, start_s: float, end_s: float) -> Phase:
     rates = course.rates_bps(max(end_s - MEAN_S, (start_s + end_s) / 2), end_s)
     names = [one.name for one in traffic.members]
-    made = course.decided(start_s, end_s) or course.decided(0.0, end_s)[-1:]
-    last = made[-1] if made else None
+    made, last = course.decided(start_s, end_s), course.last(end_s)
     return Phase(
         start_s=start_s,
         end_s=end_s,
@@ -180,7 +189,7 @@ def _phase(traffic: Traffic, course: _Course, start_s: float, end_s: float) -> P
         ceilings_bps=PerLevel(0, 0, 0) if last is None else last.decision.ceilings_bps,
         contention=last is not None and last.decision.contention,
         reasons=() if last is None else _words(why(last)),
-        changes=sum(one.decision.changed for one in made if start_s < one.decision.at_s),
+        changes=sum(one.decision.changed for one in made),
     )
 
 
@@ -193,10 +202,10 @@ def _words(found: Why) -> tuple[str, ...]:
 def _moments(scenario: Scenario, course: _Course) -> Iterator[Moment]:
     for number in range(int(scenario.length_s / STEP_S + 1e-9)):
         start_s, end_s = number * STEP_S, (number + 1) * STEP_S
-        made = course.decided(0.0, end_s)
-        if made:
+        last = course.last(end_s)
+        if last is not None:
             yield Moment(
                 at_s=round(end_s, 3),
                 levels_bps=PerLevel(*course.rates_bps(start_s, end_s)[:3]),
-                ceilings_bps=made[-1].decision.ceilings_bps,
+                ceilings_bps=last.decision.ceilings_bps,
             )

@@ -101,6 +101,18 @@ def test_equal_scenarios_give_equal_predictions() -> None:
     assert one(text) == one(text)
 
 
+def test_how_far_it_has_come_is_told_of_each_direction_in_turn() -> None:
+    text = "  - {name: web, level: l0, egress: [greedy], ingress: [greedy]}\nlength: 1s\n"
+    told: list[tuple[Direction, float]] = []
+    predict(read_scenario(HEAD + text, "s.yaml"), lambda *now: told.append(now))
+    for direction in Direction:
+        times = [at_s for one, at_s in told if one is direction]
+        assert times == sorted(times)
+        assert times[0] <= 0.1
+        assert times[-1] == pytest.approx(1.0)
+    assert [one for one, _ in told] == sorted((one for one, _ in told), key=[*Direction].index)
+
+
 def test_a_length_that_is_no_whole_number_of_steps_ends() -> None:
     text = """
 node: {bandwidth: {tx: 1G}}

@@ -11,12 +11,13 @@ from typing import Any
 
 from netqos.cli.client import InputRejected
 from netqos.cli.commands.common import DONE, Call
+from netqos.cli.progress import Progress
 from netqos.cli.render import Column, Screen, Span
 from netqos.cli.units import count, rate
 from netqos.engine.predict import Phase, Prediction, predict
 from netqos.engine.scenario import Scenario, read_scenario
 from netqos.errors import Rejected
-from netqos.model.levels import Level
+from netqos.model.levels import Direction, Level
 
 Json = dict[str, Any]
 
@@ -40,7 +41,7 @@ WORKLOADS = (
 
 def run(call: Call) -> int:
     """Predict, and show it."""
-    found = predict(_scenario(call.arguments.file))
+    found = _predict(call.screen, _scenario(call.arguments.file))
     if call.wants_json:
         call.screen.json("simulate", {"directions": {one.direction.value: _as_json(one) for one in found}})
     else:
@@ -49,6 +50,16 @@ def run(call: Call) -> int:
                 call.screen.line()
             _show(call.screen, one)
     return DONE
+
+
+def _predict(screen: Screen, scenario: Scenario) -> tuple[Prediction, ...]:
+    with Progress(screen.talk) as progress:
+
+        def told(direction: Direction, at_s: float) -> None:
+            what = f"{direction.pod_word}: {at_s:.0f}s of {scenario.length_s:.0f}s"
+            progress.tell(what, at_s / scenario.length_s)
+
+        return predict(scenario, told)
 
 
 def _scenario(name: str) -> Scenario:
