@@ -175,7 +175,9 @@ class Cgroups:
                 )
                 return (found,)
             case Mode.UNIFIED | Mode.HYBRID:
-                return () if self.hierarchy.is_whole else (_only_a_part(subject),)
+                if self.hierarchy.is_whole:
+                    return ()
+                return (_only_a_part(subject) if self.own() is None else _node_in_a_container(subject),)
 
     def _folder(self, path: str) -> Path | None:
         """None for a path that leaves the tree."""
@@ -331,6 +333,15 @@ def _pids(path: Path) -> list[int]:
         return [int(line) for line in path.read_text(encoding="ascii").split() if line != "0"]
     except (OSError, ValueError):
         return []
+
+
+def _node_in_a_container(subject: str) -> Finding:
+    """This process is a unit or a pod of what is visible: that is a whole node, whatever is around it."""
+    return info(
+        "cgroup-namespace",
+        subject,
+        "this node is itself in a container: the cgroups of its units and pods are visible, none of what is outside",
+    )
 
 
 def _only_a_part(subject: str) -> Finding:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from netqos.host.cgroups import Cgroup, Cgroups
 from netqos.host.cgrouptree import Hierarchy, Mode, detect
 from netqos.host.podcgroups import pod_paths, pod_uid
+from netqos.model.health import Severity
 from netqos.model.ids import CgroupPath, PodUid
 from netqos.model.inputs import KubernetesQos
 from tests.unit.host.trees import FakeHost
@@ -122,9 +123,24 @@ def test_what_a_hierarchy_cannot_do_is_told(tmp_path: Path, mode: str, codes: li
     assert [one.code for one in FakeHost(tmp_path, mode).cgroups().findings()] == codes
 
 
-def test_a_part_of_the_tree_is_noticed(host: FakeHost) -> None:
+@pytest.mark.parametrize(
+    ("own", "severity"),
+    [("/", Severity.WARNING), ("/system.slice/netqosd.service", Severity.INFO)],
+    ids=["a-container", "a-node-in-a-container"],
+)
+def test_a_part_of_the_tree_is_noticed(host: FakeHost, own: str, severity: Severity) -> None:
+    """What is seen is a node's where this process is a unit of it."""
     host.put("/", "cgroup.type", "domain\n")
-    assert [one.code for one in host.cgroups().findings()] == ["cgroup-namespace"]
+    host.place_self(f"0::{own}")
+    found = [(one.code, one.severity) for one in host.cgroups().findings()]
+    assert found == [("cgroup-namespace", severity)]
+
+
+def test_a_part_of_the_tree_with_the_own_pod_in_it_is_a_nodes(host: FakeHost) -> None:
+    host.put("/", "cgroup.type", "domain\n")
+    host.place_self("0::/")
+    host.run(f"/kubepods/burstable/pod{UID}/container", os.getpid())
+    assert [one.severity for one in host.cgroups().findings()] == [Severity.INFO]
 
 
 def test_this_machine_has_some_hierarchy() -> None:
