@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 
-from netqos.cli.client import Problem, StatusClient
+from netqos.cli.client import Json, Problem, StatusClient
 from netqos.cli.render import Column, Screen, Span
 
 DONE, FAILED = 0, 1
@@ -41,7 +40,17 @@ def known_shape() -> Iterator[None]:
         raise Problem(f"the daemon's answer has an unknown shape ({problem!r})", hint=hint) from None
 
 
-def show_findings(screen: Screen, findings: Sequence[dict[str, Any]], *, head: str = "findings") -> None:
+def tell(call: Call, name: str, answer: Json, show: Callable[[Screen, Json], None]) -> int:
+    """The daemon's answer as it is for a program, for people as `show` has it."""
+    if call.wants_json:
+        call.screen.json(name, answer)
+    else:
+        with known_shape():
+            show(call.screen, answer)
+    return DONE
+
+
+def show_findings(screen: Screen, findings: Sequence[Json], *, head: str = "findings") -> None:
     """Findings with the loudest first, each with its next step; nothing when there are none."""
     if not findings:
         return

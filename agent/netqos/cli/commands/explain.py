@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from netqos.cli.commands.common import DONE, Call, known_shape, show_findings
+from netqos.cli.client import Json
+from netqos.cli.commands.common import Call, show_findings, tell
 from netqos.cli.commands.pods import full_name
 from netqos.cli.render import Column, Screen, Span
 from netqos.cli.units import count, rate, size, span
-
-Json = dict[str, Any]
 
 VERDICT_STYLE = {"used": "good", "rejected": "bad", "shadowed": "dim", "absent": "dim"}
 WAYS = {"tx": "egress", "rx": "ingress"}
@@ -56,13 +53,7 @@ RULES = (
 
 def run(call: Call) -> int:
     """Explain one pod."""
-    answer = call.client.get("/v1/explain", pod=call.arguments.pod)
-    if call.wants_json:
-        call.screen.json("explain", answer)
-        return DONE
-    with known_shape():
-        show(call.screen, answer)
-    return DONE
+    return tell(call, "explain", call.client.get("/v1/explain", pod=call.arguments.pod), show)
 
 
 def show(screen: Screen, answer: Json) -> None:

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from netqos.cli.client import NotFound, path_of
-from netqos.cli.commands.common import DONE, Call, known_shape
-from netqos.cli.render import Column, Span
+from netqos.cli.client import Json, NotFound, path_of
+from netqos.cli.commands.common import DONE, Call, known_shape, tell
+from netqos.cli.render import Column, Screen, Span
 from netqos.cli.units import rate, span
-
-Json = dict[str, Any]
 
 COLUMNS = (
     Column(head="pod", flexible=True),
@@ -29,20 +25,18 @@ def limit(call: Call) -> int:
     body: Json = {name: value for name, value in wanted.items() if value is not None}
     body |= {"ttl": arguments.duration, "reason": arguments.reason}
     answer = call.client.put("/v1/overrides", body, pod=arguments.pod)
-    if call.wants_json:
-        call.screen.json("limit", answer)
-        return DONE
-    with known_shape():
-        changes = [f"level {answer['level']}"] if answer["level"] else []
-        changes += [
-            f"{word} {_limit(answer[f'{word}_bps'])}"
-            for word in ("egress", "ingress")
-            if answer[f"{word}_bps"] is not None
-        ]
-        name = answer["pod"] or answer["uid"]
-        told = f": {', '.join(changes)} for {span(answer['expires_in_s'])}"
-        call.screen.prose(Span(name, "head"), told, hang=2)
-    return DONE
+    return tell(call, "limit", answer, _show_override)
+
+
+def _show_override(screen: Screen, answer: Json) -> None:
+    changes = [f"level {answer['level']}"] if answer["level"] else []
+    changes += [
+        f"{word} {_limit(answer[f'{word}_bps'])}"
+        for word in ("egress", "ingress")
+        if answer[f"{word}_bps"] is not None
+    ]
+    told = f": {', '.join(changes)} for {span(answer['expires_in_s'])}"
+    screen.prose(Span(answer["pod"] or answer["uid"], "head"), told, hang=2)
 
 
 def limits(call: Call) -> int:

@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from netqos.cli.commands.common import DONE, FAILED, Call, known_shape, show_findings
+from netqos.cli.client import Json
+from netqos.cli.commands.common import DONE, FAILED, Call, known_shape, show_findings, tell
 from netqos.cli.render import Screen, Span
 from netqos.cli.units import count
-
-Json = dict[str, Any]
 
 SIGNS = {"create": Span("+", "good"), "change": Span("~", "warn"), "delete": Span("-", "bad")}
 
 
 def run(call: Call) -> int:
     """Show what the next reconcile would change."""
-    answer = call.client.get("/v1/plan")
-    if call.wants_json:
-        call.screen.json("plan", answer)
-        return DONE
-    with known_shape():
-        for plan in answer["plans"]:
-            show_plan(call.screen, plan)
-        show_findings(call.screen, [one for plan in answer["plans"] for one in plan["findings"]])
-    return DONE
+    return tell(call, "plan", call.client.get("/v1/plan"), show)
+
+
+def show(screen: Screen, answer: Json) -> None:
+    """All backends' changes, and what is to say of them."""
+    for plan in answer["plans"]:
+        show_plan(screen, plan)
+    show_findings(screen, [one for plan in answer["plans"] for one in plan["findings"]])
 
 
 def show_plan(screen: Screen, plan: Json) -> None:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from netqos.cli.commands.common import DONE, Call, known_shape
-from netqos.cli.render import Column, Span
+from netqos.cli.client import Json
+from netqos.cli.commands.common import Call, tell
+from netqos.cli.render import Column, Screen, Span
 from netqos.cli.units import count, rate
-
-Json = dict[str, Any]
 
 COLUMNS = (
     Column(head="pod", flexible=True),
@@ -22,19 +19,17 @@ COLUMNS = (
 
 def run(call: Call) -> int:
     """List the pods; with --names only their names, one a line."""
-    answer = call.client.get("/v1/pods")
-    if call.wants_json:
-        call.screen.json("pods", answer)
-        return DONE
-    with known_shape():
+
+    def show(screen: Screen, answer: Json) -> None:
         pods = [one for one in answer["pods"] if _is_wanted(one, call.arguments.level)]
         if call.arguments.names:
-            call.screen.lines([full_name(one)] for one in pods)
+            screen.lines([full_name(one)] for one in pods)
         elif pods:
-            call.screen.table(COLUMNS, [_row(one) for one in pods])
+            screen.table(COLUMNS, [_row(one) for one in pods])
         else:
-            call.screen.say("there are no such pods on this node")
-    return DONE
+            screen.say("there are no such pods on this node")
+
+    return tell(call, "pods", call.client.get("/v1/pods"), show)
 
 
 def full_name(pod: Json) -> str:

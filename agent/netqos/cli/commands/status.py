@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
-from netqos.cli.commands.common import DONE, Call, joined, known_shape, show_findings
+from netqos.cli.client import Json
+from netqos.cli.commands.common import Call, joined, show_findings, tell
 from netqos.cli.render import Column, Screen, Span
 from netqos.cli.units import count, milliseconds, rate, span
-
-Json = dict[str, Any]
 
 WORDS = {"tx": "egress", "rx": "ingress"}
 STATE_STYLE = {
@@ -35,13 +33,7 @@ LEVELS = (
 
 def run(call: Call) -> int:
     """Show the status."""
-    status = call.client.get("/v1/status")
-    if call.wants_json:
-        call.screen.json("status", status)
-        return DONE
-    with known_shape():
-        show(call.screen, status)
-    return DONE
+    return tell(call, "status", call.client.get("/v1/status"), show)
 
 
 def show(screen: Screen, status: Json) -> None:
