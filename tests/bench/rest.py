@@ -12,8 +12,8 @@ from collections.abc import Collection
 from contextlib import ExitStack
 
 from netqos.engine.rounds import Taken
-from netqos.engine.steer import LoopPolicy
 from netqos.engine.units import loop_policy
+from netqos.engine.unitstate import LoopPolicy
 from netqos.model.desired import DesiredState
 from netqos.model.levels import Level
 from netqos.model.traffic import Glance, Unit

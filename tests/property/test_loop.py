@@ -15,7 +15,7 @@ from netqos.engine.fluidloop import FluidLoop
 from netqos.engine.fluidtree import Member
 from netqos.engine.fluidunit import FluidUnit, Traffic
 from netqos.engine.rounds import decide
-from netqos.engine.steer import LoopPolicy, UnitState
+from netqos.engine.unitstate import LoopPolicy, UnitState
 from netqos.model.levels import Level, PerLevel
 from netqos.model.traffic import Decision
 from tests.property import fluids as some

@@ -13,7 +13,7 @@ from netqos.engine.fluidtree import Member
 from netqos.engine.fluidunit import FluidUnit, Traffic
 from netqos.engine.shares import FLOOR_PERCENT
 from netqos.engine.sharing import STEPS
-from netqos.engine.steer import LoopPolicy
+from netqos.engine.unitstate import LoopPolicy
 from netqos.model.levels import Level, PerLevel
 from netqos.testing.states import M, bands
 from tests.property import fluids as some

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from netqos.engine.allocate import L0_FLOOR_BPS
 from netqos.engine.room import RoomState, measure, room_bps, within
-from netqos.engine.steer import LoopPolicy, initial_state, step
+from netqos.engine.steer import step
+from netqos.engine.unitstate import LoopPolicy, initial_state
 from netqos.model.desired import Band
 from netqos.model.ids import IfName
 from netqos.model.levels import Direction, Level, PerLevel

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from netqos.engine.shares import FLOOR_PERCENT, Share, divide, portions
 from netqos.engine.sharing import KEPT_TICKS, NOTHING_SHARED, STEPS, narrow
-from netqos.engine.steer import LoopPolicy
+from netqos.engine.unitstate import LoopPolicy
 from netqos.model.desired import Band
 from netqos.model.ids import IfName
 from netqos.model.levels import Direction, Level, PerLevel

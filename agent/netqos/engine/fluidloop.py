@@ -9,7 +9,7 @@ from itertools import repeat
 from netqos.engine import pace
 from netqos.engine.fluidunit import FluidUnit
 from netqos.engine.rounds import Steering, decide
-from netqos.engine.steer import LoopPolicy, UnitState, initial_state
+from netqos.engine.unitstate import LoopPolicy, UnitState, initial_state
 from netqos.model.traffic import Decision, Unit, UnitSample
 from netqos.settings.values import LoopSettings
 

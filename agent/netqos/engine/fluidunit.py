@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from netqos.engine.fluid import Scheduler
 from netqos.engine.fluidflows import Demand, Source, source
 from netqos.engine.fluidtree import GSO, Member, Tree
-from netqos.engine.steer import LoopPolicy
+from netqos.engine.unitstate import LoopPolicy
 from netqos.model.levels import PerLevel
 from netqos.model.traffic import Decision, Unit, UnitSample
 

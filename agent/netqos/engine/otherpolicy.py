@@ -10,9 +10,9 @@ from dataclasses import replace
 
 from netqos.engine.bands import resolve_bands
 from netqos.engine.policy import policy_in_force
-from netqos.engine.steer import LoopPolicy
 from netqos.engine.totals import configured_total
 from netqos.engine.units import bands_at
+from netqos.engine.unitstate import LoopPolicy
 from netqos.errors import Rejected
 from netqos.model.desired import DesiredDirection
 from netqos.model.levels import Direction

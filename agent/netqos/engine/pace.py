@@ -9,7 +9,7 @@ a sample.
 
 from __future__ import annotations
 
-from netqos.engine.steer import LoopPolicy, UnitState
+from netqos.engine.unitstate import LoopPolicy, UnitState
 from netqos.model.traffic import Glance
 from netqos.settings.values import LoopSettings
 

@@ -17,8 +17,8 @@ from netqos.engine.fluidloop import FluidLoop
 from netqos.engine.fluidunit import FluidUnit, Traffic
 from netqos.engine.policy import policy_in_force
 from netqos.engine.scenario import Scenario, changes_s
-from netqos.engine.steer import LoopPolicy
 from netqos.engine.totals import configured_total
+from netqos.engine.unitstate import LoopPolicy
 from netqos.engine.why import Ground, Why, why
 from netqos.model.desired import Band
 from netqos.model.ids import IfName

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import netqos
 from netqos.engine.rounds import Steering, Taken
-from netqos.engine.steer import LoopPolicy
+from netqos.engine.unitstate import LoopPolicy
 from netqos.errors import Rejected
 from netqos.model.packing import form, pack, unpack
 from netqos.model.texts import shown

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 from netqos.engine import sharing
 from netqos.engine.sharing import Sharing
-from netqos.engine.steer import LoopPolicy, UnitState, step
+from netqos.engine.steer import step
+from netqos.engine.unitstate import LoopPolicy, UnitState
 from netqos.model.traffic import Decision, Unit, UnitSample
 
 

@@ -17,7 +17,8 @@ from dataclasses import dataclass, field, replace
 from netqos.engine.allocate import needs_bps
 from netqos.engine.counting import rates_between
 from netqos.engine.shares import Share, divide
-from netqos.engine.steer import SERVED, LoopPolicy
+from netqos.engine.steer import SERVED
+from netqos.engine.unitstate import LoopPolicy
 from netqos.model.levels import Direction, Level, PerLevel
 from netqos.model.traffic import Unit, UnitSample
 

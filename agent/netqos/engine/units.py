@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from netqos.engine.steer import LoopPolicy
+from netqos.engine.unitstate import LoopPolicy
 from netqos.model.desired import Band, DesiredDirection, DesiredState
 from netqos.model.levels import PerLevel
 from netqos.model.traffic import Unit

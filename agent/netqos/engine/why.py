@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from netqos.engine.allocate import l0_floor_bps, needs_bps, shares_bps
-from netqos.engine.steer import LoopPolicy, Onset, UnitState
+from netqos.engine.unitstate import LoopPolicy, Onset, UnitState
 from netqos.model.desired import Band
 from netqos.model.levels import Level, PerLevel
 from netqos.model.traffic import Decision, Unit

@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping
 
 from netqos.backend import FastPath
 from netqos.engine.rounds import Taken
-from netqos.engine.steer import LoopPolicy
+from netqos.engine.unitstate import LoopPolicy
 from netqos.engine.why import Ground
 from netqos.errors import NetqosError
 from netqos.host.realtime import name_thread

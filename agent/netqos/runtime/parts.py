@@ -8,8 +8,8 @@ from pathlib import Path
 
 from netqos.backend import Backend, FastPath
 from netqos.engine.pathlimits import recalled
-from netqos.engine.steer import LoopPolicy
 from netqos.engine.totals import ANNOTATION
+from netqos.engine.unitstate import LoopPolicy
 from netqos.engine.why import Ground
 from netqos.host.clock import Clock
 from netqos.host.memory import AgentMemory

@@ -17,8 +17,8 @@ from netqos.engine.compose import compose
 from netqos.engine.pacing import Pacing
 from netqos.engine.pathlimits import Limits, limited
 from netqos.engine.podmemo import PodMemo
-from netqos.engine.steer import LoopPolicy
 from netqos.engine.units import loop_policy
+from netqos.engine.unitstate import LoopPolicy
 from netqos.host.clock import Clock
 from netqos.model.composed import Composition, LastGood
 from netqos.model.desired import NOTHING, DesiredState

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from netqos.backend import Backend, Capabilities, FastPath, LeafCounters
 from netqos.engine.pacing import RepairBackoff
-from netqos.engine.steer import LoopPolicy
+from netqos.engine.unitstate import LoopPolicy
 from netqos.errors import NetqosError
 from netqos.host.clock import Clock
 from netqos.model.desired import NOTHING, DesiredState

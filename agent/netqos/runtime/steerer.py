@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from netqos.backend import FastPath
 from netqos.engine import pace
 from netqos.engine.rounds import Steering, Taken, decide
-from netqos.engine.steer import LoopPolicy, UnitState, in_force, initial_state
+from netqos.engine.unitstate import LoopPolicy, UnitState, in_force, initial_state
 from netqos.engine.why import Ground, grounds
 from netqos.model.traffic import Unit
 from netqos.runtime.turns import Turns

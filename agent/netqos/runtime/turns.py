@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence, Set
 
-from netqos.engine.steer import LoopPolicy
+from netqos.engine.unitstate import LoopPolicy
 from netqos.model.traffic import Glance, Unit
 
 TOGETHER_S = 0.01

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from netqos.engine.recording import Gap, Head, RecordedRound, RoundReader, RoundWriter, head_line
 from netqos.engine.rounds import Steering, Taken, decide
-from netqos.engine.steer import LoopPolicy, initial_state
+from netqos.engine.unitstate import LoopPolicy, initial_state
 from netqos.model.ids import IfName
 from netqos.model.levels import Direction, PerLevel
 from netqos.model.traffic import Unit, UnitSample

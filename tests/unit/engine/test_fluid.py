@@ -9,7 +9,7 @@ import pytest
 from netqos.engine.fluidflows import Demand, Kind
 from netqos.engine.fluidtree import Member
 from netqos.engine.fluidunit import FluidUnit, Traffic
-from netqos.engine.steer import LoopPolicy
+from netqos.engine.unitstate import LoopPolicy
 from netqos.model.desired import Band
 from netqos.model.ids import IfName
 from netqos.model.levels import Direction, Level, PerLevel

@@ -13,7 +13,7 @@ from netqos.engine.otherpolicy import policies_under
 from netqos.engine.recording import Gap, Policies, RecordedRound, head_line
 from netqos.engine.replay import Replay
 from netqos.engine.rounds import Taken
-from netqos.engine.steer import LoopPolicy
+from netqos.engine.unitstate import LoopPolicy
 from netqos.errors import Rejected
 from netqos.model.desired import Band
 from netqos.model.ids import IfName

@@ -8,7 +8,8 @@ from dataclasses import replace
 import pytest
 
 from netqos.engine.room import RoomState, measure, room_bps, within
-from netqos.engine.steer import LoopPolicy, UnitState, in_force, initial_state, step
+from netqos.engine.steer import step
+from netqos.engine.unitstate import LoopPolicy, UnitState, in_force, initial_state
 from netqos.model.ids import IfName
 from netqos.model.levels import Direction, PerLevel
 from netqos.model.traffic import Decision, Unit, UnitSample

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from netqos.engine.shares import Share, divide
 from netqos.engine.sharing import KEPT_TICKS, NOTHING_SHARED, Sharing, narrow
-from netqos.engine.steer import LoopPolicy, initial_state, step
+from netqos.engine.steer import step
+from netqos.engine.unitstate import LoopPolicy, initial_state
 from netqos.model.ids import IfName
 from netqos.model.levels import Direction, PerLevel
 from netqos.model.traffic import Unit, UnitSample

@@ -8,7 +8,8 @@ from itertools import cycle, islice, pairwise
 
 import pytest
 
-from netqos.engine.steer import LoopPolicy, UnitState, in_force, initial_state, step
+from netqos.engine.steer import step
+from netqos.engine.unitstate import LoopPolicy, UnitState, in_force, initial_state
 from netqos.model.desired import Band
 from netqos.model.ids import IfName
 from netqos.model.levels import Direction, PerLevel

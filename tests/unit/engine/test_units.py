@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from netqos.engine.steer import LoopPolicy
 from netqos.engine.units import bands_at, loop_policy
+from netqos.engine.unitstate import LoopPolicy
 from netqos.model.ids import IfName
 from netqos.model.levels import Direction, PerLevel
 from netqos.model.traffic import Unit

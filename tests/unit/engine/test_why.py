@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from netqos.engine.allocate import l0_floor_bps
 from netqos.engine.rounds import Steering, decide
-from netqos.engine.steer import LoopPolicy, initial_state
+from netqos.engine.unitstate import LoopPolicy, initial_state
 from netqos.engine.why import Cause, Ground, Term, Why, grounds, why
 from netqos.engine.whywords import amount, is_contention, of_contention, of_level, of_onset, of_room, whole
 from netqos.model import traffic

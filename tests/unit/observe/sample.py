@@ -9,7 +9,7 @@ from dataclasses import replace
 from netqos.backend import Capabilities, LeafCounters, PacketWay
 from netqos.engine import pathstate, room
 from netqos.engine.room import RoomState
-from netqos.engine.steer import LoopPolicy, Onset, UnitState
+from netqos.engine.unitstate import LoopPolicy, Onset, UnitState
 from netqos.engine.why import Ground, Reasoned, why
 from netqos.model.composed import EMPTY_LAST_GOOD, AppliedLimit, Choice, Composition, PodView
 from netqos.model.desired import Band, DesiredPod, DesiredState

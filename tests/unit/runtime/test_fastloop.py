@@ -9,7 +9,7 @@ from itertools import pairwise
 import pytest
 
 from netqos.engine.rounds import Taken, decide
-from netqos.engine.steer import LoopPolicy
+from netqos.engine.unitstate import LoopPolicy
 from netqos.errors import Retryable
 from netqos.model.ids import IfName
 from netqos.model.levels import Direction, PerLevel

@@ -8,7 +8,7 @@ from dataclasses import replace
 from netqos.backend import LeafCounters
 from netqos.engine.pathlimits import Limits
 from netqos.engine.pathstate import Reason
-from netqos.engine.steer import LoopPolicy, UnitState
+from netqos.engine.unitstate import LoopPolicy, UnitState
 from netqos.engine.why import Ground
 from netqos.model.ids import IfName, PodUid
 from netqos.model.levels import Direction, PerDirection, PerLevel

@@ -11,7 +11,7 @@ from itertools import pairwise
 import hypothesis
 from hypothesis import strategies as st
 
-from netqos.engine.steer import LoopPolicy
+from netqos.engine.unitstate import LoopPolicy
 from netqos.model.ids import IfName
 from netqos.model.levels import Direction, PerLevel
 from netqos.model.traffic import Decision, Glance, Unit, UnitSample

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from netqos.engine.steer import LoopPolicy
+from netqos.engine.unitstate import LoopPolicy
 from netqos.model.ids import IfName
 from netqos.model.levels import Direction
 from netqos.model.traffic import Unit
