@@ -72,7 +72,7 @@ def run(
     state = state or PathState()
     seen = []
     for number, moment in enumerate(moments, start=1):
-        applied = bottleneck.applied_bps(state, policy)
+        applied = state.applied_bps(policy.total_bps)
         window = window_at(moment, applied, policy, start_s + number * WINDOW_S)
         if not bottleneck.wants_losses(state, policy):
             window = replace(window, losses=None)

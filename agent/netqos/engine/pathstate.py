@@ -11,6 +11,9 @@ from dataclasses import dataclass
 from netqos.engine.pathsigns import Signs
 from netqos.engine.pathwindow import Window
 
+KEPT = 6
+"""Windows without a change that a suspicion, and what is told, need."""
+
 MARGIN_PERCENT = 98
 """A limit is this share of a plateau: the unit's queue must be the slower one."""
 
@@ -91,3 +94,9 @@ class PathState:
     raise_at_s: float = 0.0
     raise_s: float = FIRST_RAISE_S
     raise_percent: int = FIRST_RAISE_PERCENT
+
+    def applied_bps(self, total_bps: int) -> int:
+        """What is to be in force in the place of the total."""
+        if self.trial is not None:
+            return self.trial.applied_bps
+        return total_bps if self.limit_bps is None else self.limit_bps

@@ -149,7 +149,7 @@ class PathWatch:
 
     def _applied(self) -> Limits:
         applied = {
-            unit: bottleneck.applied_bps(self._states[unit], policy)
+            unit: self._states[unit].applied_bps(policy.total_bps)
             for unit, policy in self._policies.items()
             if unit in self._states
         }
