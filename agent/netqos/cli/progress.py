@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import shutil
 import time
 from types import TracebackType
 from typing import Self, TextIO
+
+from netqos.cli.units import cut, safe
 
 PATIENCE_S, AGAIN_S = 0.5, 0.2
 """Nothing is said of what is done so soon; then it is drawn so often."""
@@ -39,7 +42,8 @@ class Progress:
         if self._can_draw and (now_s := time.monotonic()) >= self._next_s:
             self._next_s = now_s + AGAIN_S
             self._is_drawn = True
-            self._draw(f"{what}, {share:.0%}")
+            room = shutil.get_terminal_size().columns - len(", 100%") - 1
+            self._draw(f"{cut(safe(what), room, '...')}, {share:.0%}")
 
     def _draw(self, text: str) -> None:
         self._talk.write(f"{BACK}{text}{CLEAR_LINE}")

@@ -23,8 +23,10 @@ class RecordedLines:
         """`InputRejected` for what is no file that can be read."""
         self.cut_off = 0
         try:
-            if not stat.S_ISREG(path.stat().st_mode):
+            found = path.stat()
+            if not stat.S_ISREG(found.st_mode):
                 raise InputRejected(f"{path} is no file", hint=HINT)
+            self._size = found.st_size
             self._file = path.open("rb")
         except OSError as problem:
             raise InputRejected(f"{path} cannot be read: {problem.strerror}", hint=HINT) from None
@@ -38,6 +40,11 @@ class RecordedLines:
     ) -> None:
         """Close the file."""
         self._file.close()
+
+    @property
+    def share(self) -> float:
+        """How much of the file has been read, of 1."""
+        return min(1.0, self._file.tell() / max(1, self._size))
 
     def __iter__(self) -> Iterator[tuple[int, str]]:
         """Each line with its number, from 1 on."""

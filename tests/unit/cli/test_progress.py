@@ -48,6 +48,15 @@ def test_where_nothing_can_be_drawn_nothing_is_told(
     assert told(Terminal(), clock, steps=40) == ""
 
 
+def test_a_text_is_made_safe_and_fits_the_line(clock: list[float], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "20")
+    talk = Terminal()
+    with Progress(talk) as progress:
+        clock[0] += 1
+        progress.tell("\x1b[2J, a name for any line", 0.25)
+    assert talk.getvalue() == "\r\\x1b[2J, a..., 25%\x1b[K\r\x1b[K"
+
+
 def test_an_end_in_the_midst_leaves_no_line(clock: list[float]) -> None:
     talk = Terminal()
     with contextlib.suppress(KeyboardInterrupt), Progress(talk) as progress:

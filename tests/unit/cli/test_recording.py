@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 
 from netqos.cli.ctl import main
+from netqos.cli.progress import Progress
 from netqos.engine.recording import head_line
 from netqos.observe.view import Numbered, Round
 from tests.unit.cli.daemon import answering, running
@@ -396,6 +397,18 @@ def test_a_large_recording_is_replayed_line_by_line(ctl: Callable[..., Run]) -> 
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert (code, peak < size / 2) == (0, True)
+
+
+def test_a_large_recording_tells_how_much_of_it_is_replayed(
+    ctl: Callable[..., Run], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[tuple[str, float]] = []
+    monkeypatch.setattr(Progress, "tell", lambda _self, *now: told.append(now))
+    put("loop", written(COURSE * 3))
+    assert ctl("replay", "loop")[0] == 0
+    assert {what for what, _ in told} == {"loop"}
+    shares = [share for _, share in told]
+    assert (shares, shares[0] < 0.05, shares[-1]) == (sorted(shares), True, 1.0)
 
 
 # ------------------------------------------------------------------ history

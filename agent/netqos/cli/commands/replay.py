@@ -10,6 +10,7 @@ from pathlib import Path
 
 from netqos.cli.client import InputRejected
 from netqos.cli.commands.common import DONE, FAILED, Call
+from netqos.cli.progress import Progress
 from netqos.cli.recordlines import RecordedLines
 from netqos.cli.replayview import as_json, show
 from netqos.engine.otherpolicy import policies_under
@@ -25,10 +26,11 @@ def run(call: Call) -> int:
     """Replay a file and show what came of it."""
     path, policy = Path(call.arguments.file), call.arguments.policy
     replay = Replay(_change(policy) if policy is not None else None)
-    with RecordedLines(path) as lines:
+    with RecordedLines(path) as lines, Progress(call.screen.talk) as progress:
         try:
             for entry in RoundReader().read(lines):
                 replay.take(entry)
+                progress.tell(path.name, lines.share)
         except Rejected as problem:
             raise InputRejected(f"{path} {problem.subject}: {problem.message}", hint=problem.hint) from None
     if not replay.found.heads:
