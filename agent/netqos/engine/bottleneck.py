@@ -38,6 +38,9 @@ ROBBED_PERCENT = 95
 """A limit is this share of a sum that is no plateau, since some flows push on while others lose: what the path carries
 is less than that by what is lost."""
 
+IDLE = 0.02
+"""Under this share of the total there is nothing to judge a path by, and nothing is kept of it."""
+
 LOOK_S, LOOK_EVERY_S = 4.5, 20.0
 """Losses are counted so long each time while the unit's own queue holds the traffic and a level lacks something, and
 while the sum stands still for long without any."""
@@ -66,6 +69,8 @@ def step(state: PathState, window: Window, policy: PathPolicy) -> Outcome:
         return _changed(state, (out, Reason.OUT_OF_RANGE), window.at_s, policy)
     if window.at_s - window.span_s < state.settled_from_s:
         return state, None
+    if window.sum_bps < IDLE * policy.total_bps and not state.is_in_doubt:
+        return (replace(state, windows=()) if state.windows else state), None
     state = replace(state, windows=(*state.windows, window)[-MOST_KEPT:])
     state = replace(state, shortfall=shortfall_of(state, window, policy))
     if state.trial is None:

@@ -95,6 +95,11 @@ class PathState:
     raise_s: float = FIRST_RAISE_S
     raise_percent: int = FIRST_RAISE_PERCENT
 
+    @property
+    def is_in_doubt(self) -> bool:
+        """Whether anything is applied, tried or told in the place of the total."""
+        return any(one is not None for one in (self.limit_bps, self.trial, self.helped_bps, self.shortfall))
+
     def applied_bps(self, total_bps: int) -> int:
         """What is to be in force in the place of the total."""
         if self.trial is not None:

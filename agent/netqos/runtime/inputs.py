@@ -20,7 +20,7 @@ from netqos.runtime.reconciler import World
 from netqos.settings.annotations import FOR_CNI
 from netqos.settings.values import Settings
 
-LOOK_S = 0.5
+LOOK_S = 0.8
 """How often links and cgroups are looked at without an event: a cgroup that was made anew is known within a second."""
 
 GAP_S = 0.05

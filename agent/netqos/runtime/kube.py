@@ -37,7 +37,7 @@ from netqos.sources.kube.answers import read_object
 from netqos.sources.kube.asking import Pace
 from netqos.sources.kube.nearnames import ask_near
 
-LOOK_S = 0.5
+LOOK_S = 0.8
 """How often cgroups are looked for, and the node's addresses compared, without an event."""
 
 NEAR_AGAIN_S = 300.0

@@ -59,6 +59,7 @@ class PathWatch:
         self._ticks: dict[Unit, deque[Tick]] = {}
         self._states = {unit: PathState(limit_bps=bps) for unit, bps in limits.value.items()}
         self._policies: dict[Unit, PathPolicy] = {}
+        self._made_from: tuple[DesiredState, Settings, frozenset[Unit]] | None = None
         self._steps: dict[Unit, tuple[Step, ...]] = {}
         self._book = LossBook(counter)
         self._log = get_logger("netqos.path")
@@ -93,8 +94,7 @@ class PathWatch:
         """Judge one window of each unit."""
         losses = await self._book.read(whole, counters)
         now_s, settings = self._clock.monotonic(), self._settings.value
-        policies = {unit: path_policy(whole, unit, settings) for unit in (*self._ticks, *self._states)}
-        self._policies = {unit: policy for unit, policy in policies.items() if policy is not None}
+        self._judge_by(whole, settings)
         for unit, policy in self._policies.items():
             window = self._window(unit, now_s, losses.get(unit.direction))
             if window is not None:
@@ -126,6 +126,18 @@ class PathWatch:
         """What is to be told of the paths."""
         found = [one for unit, view in self.views().items() for one in path_findings(unit, view)]
         return (*found, *self._book.findings(needed=bool(found)))
+
+    def _judge_by(self, whole: DesiredState, settings: Settings) -> None:
+        """Work the policies out anew where anything that they are made from differs."""
+        units = frozenset((*self._ticks, *self._states))
+        made_from = whole, settings, units
+        if self._made_from is not None and all(
+            new is old or new == old for new, old in zip(made_from, self._made_from, strict=True)
+        ):
+            return
+        self._made_from = made_from
+        policies = {unit: path_policy(whole, unit, settings) for unit in units}
+        self._policies = {unit: policy for unit, policy in policies.items() if policy is not None}
 
     def _window(self, unit: Unit, now_s: float, losses: Losses | None) -> Window | None:
         waiting = self._ticks.get(unit)

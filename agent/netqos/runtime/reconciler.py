@@ -32,7 +32,7 @@ from netqos.runtime.runner import BackendRunner
 from netqos.runtime.store import Cell, Wake
 from netqos.settings.values import LoopSettings, Settings
 
-AUDIT_S = 0.4
+AUDIT_S = 0.6
 """How often backends are asked whether somebody touched what is ours; repairs are promised within a second."""
 
 
