@@ -161,7 +161,7 @@ def measure(rig: Rig, daemon: Daemon, name: str, *, width_s: float = WINDOW_S) -
                 flood = Datagrams(rate_bps=START.promise(direction).total_bps, segments=1)
                 traffic.udp(pod, flood, towards_pod=direction is Direction.RX).start()
         time.sleep(_BEFORE_S)
-        counting = rig.node.fork(_count, rig.uplink, _BEFORE_S + 2 * (_AFTER_S + _BEFORE_S))
+        counting = rig.node.fork(count, rig.uplink, _BEFORE_S + 2 * (_AFTER_S + _BEFORE_S))
         time.sleep(_BEFORE_S)
         moments = []
         for after in (setting, START):
@@ -177,7 +177,7 @@ def measure(rig: Rig, daemon: Daemon, name: str, *, width_s: float = WINDOW_S) -
     ]
 
 
-def _count(uplink: str, seconds: float) -> Series:
+def count(uplink: str, seconds: float) -> Series:
     """What the levels' classes have sent in both directions; runs in a child inside the node."""
     channel = Channel.route()
     devices = {Direction.TX: socket.if_nametoindex(uplink), Direction.RX: numbers.IFB_INDEX}

@@ -19,8 +19,11 @@ from netqos.model.ids import IfName
 from netqos.model.inputs import NO_LIMITS, UplinkFacts
 from netqos.model.levels import PerDirection
 
-NOMINAL_SPEED = frozenset({"veth", "tun", "bridge"})
-"""Kinds whose driver reports a constant (veth: 10000, tun: 10, a bridge: its fastest port), not what they can do."""
+NOMINAL_SPEED = frozenset({"veth", "bridge"})
+"""Kinds whose driver reports a constant (veth: 10000) or its fastest port's speed (a bridge), not what they can do."""
+
+PRESET_MBIT = {"tun": frozenset({10, 10_000})}
+"""What a kind's driver reports until somebody sets a speed (tun: 10, in later kernels 10000; drivers/net/tun.c)."""
 
 _UNKNOWN_MBIT = frozenset({-1, 0, 65535, 4294967295})
 
@@ -147,10 +150,15 @@ def _facts(one: Candidate, beside: Candidate | None) -> UplinkFacts:
 
 def _speed_bps(one: Candidate) -> int | None:
     is_known = one.speed_mbit is not None and one.speed_mbit not in _UNKNOWN_MBIT and one.speed_mbit > 0
-    if not is_known or not one.link.is_up or one.link.kind in NOMINAL_SPEED:
+    if not is_known or not one.link.is_up or _is_nominal(one):
         return None
     assert one.speed_mbit is not None
     return one.speed_mbit * 1_000_000
+
+
+def _is_nominal(one: Candidate) -> bool:
+    kind = one.link.kind
+    return kind in NOMINAL_SPEED or one.speed_mbit in PRESET_MBIT.get(kind, ())
 
 
 def _why_no_speed(one: Candidate) -> str:
@@ -158,7 +166,7 @@ def _why_no_speed(one: Candidate) -> str:
     if not one.link.is_up or _speed_bps(one) is not None:
         return ""
     met = "no speed" if one.speed_mbit is None else f"{one.speed_mbit} Mbit/s"
-    reason = f"as any {one.link.kind} device does" if one.link.kind in NOMINAL_SPEED else "so it is unknown"
+    reason = f"as any {one.link.kind} device does" if _is_nominal(one) else "so it is unknown"
     return f"the driver reports {met}, {reason}"
 
 

@@ -136,11 +136,18 @@ def test_people_are_told_why_a_speed_is_unknown() -> None:
     ]
 
 
-@pytest.mark.parametrize(("kind", "speed"), [("veth", 10_000), ("bridge", 10_000), ("tun", 10)])
+@pytest.mark.parametrize(
+    ("kind", "speed"), [("veth", 10_000), ("bridge", 10_000), ("tun", 10), ("tun", 10_000)]
+)
 def test_a_constant_of_the_driver_is_no_speed(kind: str, speed: int) -> None:
     selection = select([candidate(link("up0", 2, kind=kind), speed=speed)], [])
     assert selection.uplinks[0].speed_bps is None
     assert selection.uplinks[0].why_no_speed.startswith(f"the driver reports {speed} Mbit/s, as any {kind} ")
+
+
+def test_a_speed_that_somebody_gave_a_tap_is_one() -> None:
+    selection = select([candidate(link("tap0", 2, kind="tun"), speed=2_500)], [])
+    assert (selection.uplinks[0].speed_bps, selection.uplinks[0].why_no_speed) == (2_500_000_000, "")
 
 
 def test_a_configured_name_without_a_device_stays_an_uplink_that_is_not_there() -> None:
