@@ -93,6 +93,7 @@ def compose(  # noqa: PLR0913 - one for each source, and what is remembered
         directions=decided.directions,
         pods=tuple(pod.desired for pod in finished),
         critical_cgroups=tuple(sorted(node.critical_cgroups)),
+        missing_uplinks=tuple(sorted(one.name for one in node.uplinks if not one.present)),
     )
     return Composition(
         desired=state,

@@ -89,7 +89,9 @@ class DesiredPod:
 class DesiredState:
     """Everything a backend needs.
 
-    `complete` False: a source has not delivered yet, so a plan may only add (contract 1.8).
+    `complete` False: a source has not delivered yet, so a plan may only add (contract 1.8). `missing_uplinks` are the
+    names of devices that the configuration asks for and that are not there: with them, `uplinks` may be empty though
+    it is known where to shape.
     """
 
     enabled: bool
@@ -98,6 +100,7 @@ class DesiredState:
     directions: PerDirection[DesiredDirection]
     pods: tuple[DesiredPod, ...]
     critical_cgroups: tuple[tuple[CgroupPath, int], ...] = ()
+    missing_uplinks: tuple[IfName, ...] = ()
 
     @property
     def is_idle(self) -> bool:

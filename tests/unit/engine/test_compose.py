@@ -11,7 +11,7 @@ from netqos.model.composed import LastGood
 from netqos.model.desired import Band, DesiredDirection, DesiredPod, DesiredState, DesiredUplink
 from netqos.model.health import Severity, warning
 from netqos.model.ids import CgroupPath, IfName, PodUid, workload_uid
-from netqos.model.inputs import NO_LIMITS, LevelPolicy, NodePolicy, Percent
+from netqos.model.inputs import NO_LIMITS, LevelPolicy, NodePolicy, Percent, UplinkFacts
 from netqos.model.levels import Direction, Level, PerDirection, PerLevel
 from netqos.settings.values import Settings
 from tests.unit.engine.given import (
@@ -108,6 +108,16 @@ def test_a_whole_node() -> None:
     assert result.total_sources == PerDirection(tx="file", rx="file")
     assert result.findings == ()
     assert [view.full_name for view in result.pods] == ["batch/a", "prod/web", "web"]
+
+
+def test_named_uplinks_that_are_not_there_are_told_apart_from_none() -> None:
+    gone = [UplinkFacts(name=IfName(name), present=False, is_up=False) for name in ("up9", "up3")]
+    there = composed([], node=replace(NODE, uplinks=(*NODE.uplinks, *gone))).desired
+    assert ([one.name for one in there.uplinks], there.missing_uplinks) == (["up0"], ("up3", "up9"))
+    away = composed([], node=replace(NODE, uplinks=tuple(gone))).desired
+    assert (away.uplinks, away.missing_uplinks) == ((), ("up3", "up9"))
+    unnamed = composed([], node=replace(NODE, uplinks=())).desired
+    assert (unnamed.uplinks, unnamed.missing_uplinks) == ((), ())
 
 
 def test_network_qos_off_keeps_limits_and_total_but_no_levels() -> None:
