@@ -235,6 +235,10 @@ class NftRunner(Protocol):
         """Execute a script as one transaction; a refused one changes nothing and raises `Rejected` or `Retryable`."""
         ...
 
+    def check(self, commands: str) -> None:
+        """Whether `run` would succeed, as far as the kernel can tell; it raises the same, and changes nothing."""
+        ...
+
     def query(self, command: str) -> dict[str, object]:
         """The JSON answer of a `list` command; `Retryable` when the object is not there."""
         ...

@@ -62,6 +62,14 @@ class Nftables:
         """
         self._execute(commands, flags=0)
 
+    def check(self, commands: str) -> None:
+        """Let the kernel judge commands as `run` would have them; errors as there, and nothing is changed either way.
+
+        The library leaves the end of the transaction out, so the kernel takes all of it back (nfnetlink_rcv_batch()):
+        not even the number of the ruleset's last change moves.
+        """
+        self._execute(commands, flags=0, is_trial=True)
+
     def query(self, command: str) -> dict[str, object]:
         """The JSON answer of a `list` command; errors as those of `run`."""
         answer = self._execute(command, flags=_OUTPUT_JSON)
@@ -81,13 +89,14 @@ class Nftables:
             self._context = None
             self._finalizer()
 
-    def _execute(self, commands: str, *, flags: int) -> str:
+    def _execute(self, commands: str, *, flags: int, is_trial: bool = False) -> str:
         if "\0" in commands:
             raise Rejected("the commands contain a NUL character, where the library would stop reading")
         with self._lock:
             if not self._context:
                 raise Retryable("this nftables context was closed")
             self._library.nft_ctx_output_set_flags(self._context, flags)
+            self._library.nft_ctx_set_dry_run(self._context, is_trial)
             code = self._library.nft_run_cmd_from_buffer(self._context, commands.encode())
             output = self._library.nft_ctx_get_output_buffer(self._context)
             complaint = self._library.nft_ctx_get_error_buffer(self._context)
@@ -143,6 +152,8 @@ def _load(name: str) -> ctypes.CDLL:
     library.nft_ctx_free.restype = None
     library.nft_ctx_output_set_flags.argtypes = [ctypes.c_void_p, ctypes.c_uint]
     library.nft_ctx_output_set_flags.restype = None
+    library.nft_ctx_set_dry_run.argtypes = [ctypes.c_void_p, ctypes.c_bool]
+    library.nft_ctx_set_dry_run.restype = None
     library.nft_run_cmd_from_buffer.argtypes = [ctypes.c_void_p, ctypes.c_char_p]
     for function in ("buffer_output", "buffer_error"):
         getattr(library, f"nft_ctx_{function}").argtypes = [ctypes.c_void_p]

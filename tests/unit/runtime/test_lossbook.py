@@ -35,6 +35,9 @@ class Nft:
             raise self.refusal
         self.commands.append(commands.split(maxsplit=1)[0])
 
+    def check(self, commands: str) -> None:
+        raise NotImplementedError(commands)
+
     def query(self, command: str) -> dict[str, object]:
         counts = self.sets.get(command.rsplit(maxsplit=1)[-1], {})
         elements = [
