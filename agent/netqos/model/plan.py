@@ -42,8 +42,9 @@ class Operation:
 
     `incident` is the subject whose loss explains the operation: what goes with a lost root is one incident of the root,
     and so is what stands on a lost class. "": the backend tells none, so it is the subject. Whoever holds operations
-    back holds all of an incident, else a part would be made without what it stands on. `is_vital`: the object, as it
-    was met, may cut the node off (contract 8), so this one is never held back. `concerns` are the subjects of findings
+    back holds all of an incident, else a part would be made without what it stands on. `awaits` are further incidents
+    without which it cannot be done: held back while one of them is. `is_vital`: the object, as it was met, may cut the
+    node off (contract 8), so this one is never held back. `concerns` are the subjects of findings
     for whom nothing is enforced while it is not applied (`pod default/web`, a device, `rx`); none: everybody. `denies`
     is what of them is not enforced then (`egress`, `ingress`, `rules-egress`, `rules-ingress`); "": all.
 
@@ -56,6 +57,7 @@ class Operation:
     subject: str
     detail: str = ""
     incident: str = ""
+    awaits: tuple[str, ...] = ()
     is_vital: bool = False
     concerns: tuple[str, ...] = ()
     denies: str = ""

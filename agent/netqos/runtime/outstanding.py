@@ -20,6 +20,11 @@ def incident_of(operation: Operation) -> str:
     return operation.incident or operation.subject
 
 
+def needed_by(operation: Operation) -> tuple[str, ...]:
+    """The incidents without which an operation is not to be tried: its own, and what it awaits."""
+    return incident_of(operation), *operation.awaits
+
+
 class Outstanding:
     """The failures that stand, by incident."""
 
@@ -37,9 +42,9 @@ class Outstanding:
         return tuple(one for failures in self._failures.values() for one in failures)
 
     def waits(self, operation: Operation, now_s: float) -> bool:
-        """Whether an operation's incident failed, and is not to be tried again yet."""
-        pace = self._paces.get(incident_of(operation))
-        return pace is not None and not pace.may_run(now_s)
+        """Whether an incident that an operation needs failed, and is not to be tried again yet."""
+        paces = (self._paces.get(incident) for incident in needed_by(operation))
+        return any(pace is not None and not pace.may_run(now_s) for pace in paces)
 
     def is_due(self, now_s: float) -> bool:
         """Whether something is to be tried again."""

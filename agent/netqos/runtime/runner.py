@@ -7,7 +7,7 @@ go on. While an operation touches what the fast loop writes, the loop lets go (`
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from netqos.backend import Backend, Capabilities, FastPath, LeafCounters
@@ -23,7 +23,7 @@ from netqos.model.traffic import Unit
 from netqos.observe.logs import get_logger
 from netqos.observe.view import BackendView
 from netqos.runtime.fastloop import FastLoop
-from netqos.runtime.outstanding import Outstanding, incident_of
+from netqos.runtime.outstanding import Outstanding, incident_of, needed_by
 from netqos.runtime.steerer import Grip
 
 DEADLINE_S = 20.0
@@ -52,7 +52,7 @@ class BackendRunner:
         self._plan_findings: tuple[Finding, ...] = ()
         self._problem: Finding | None = None
         self._look_again = False
-        self._wanted: frozenset[str] = frozenset()
+        self._wanted: dict[str, Operation] = {}
         self._held_back: dict[str, tuple[tuple[str, str], ...]] = {}
         self._outstanding = Outstanding()
         self._repairs = 0
@@ -182,10 +182,11 @@ class BackendRunner:
             result = await self._apply(plan)
             plan = self._next_plan(desired, await self._observe())
             applied += result.applied
-            failures = tuple(one for one in result.failures if incident_of(one.operation) in self._wanted)
+            failures = tuple(self._still_wanted(result.failures))
         if plan and not failures:
             failures = (_not_settling(plan),)
-        self._outstanding.settle(failures, self._wanted, self._clock.monotonic())
+        wanted = frozenset(map(incident_of, self._wanted.values()))
+        self._outstanding.settle(failures, wanted, self._clock.monotonic())
         self._settle(desired)
         return ApplyResult(applied=applied, failures=self._outstanding.failures)
 
@@ -216,8 +217,16 @@ class BackendRunner:
         """What is left to do, without what others fight over and what failed a moment ago."""
         plan = self.backend.plan(desired, observed)
         self._plan_findings = plan.findings
-        self._wanted = frozenset(map(incident_of, plan.operations))
+        self._wanted = {one.subject: one for one in plan.operations}
         return self._without_waiting(self._without_fights(plan))
+
+    def _still_wanted(self, failures: Iterable[Failure]) -> Iterator[Failure]:
+        """The failures of what is still to be done, each with the incident that explains it by now."""
+        for one in failures:
+            wanted = self._wanted.get(one.operation.subject)
+            if wanted is not None:
+                explained = replace(one.operation, incident=wanted.incident, awaits=wanted.awaits)
+                yield replace(one, operation=explained)
 
     async def _apply(self, plan: Plan) -> ApplyResult:
         if plan.disturbs_loop:
@@ -254,7 +263,7 @@ class BackendRunner:
         incidents = dict.fromkeys(map(incident_of, plan.operations))
         held = [incident for incident in incidents if self._backoff.is_held(incident, now_s)]
         self._held_back = {incident: _concerned_by(plan, incident) for incident in held}
-        return _only(plan, lambda one: one.is_vital or incident_of(one) not in self._held_back)
+        return _only(plan, lambda one: one.is_vital or self._held_back.keys().isdisjoint(needed_by(one)))
 
     def _without_waiting(self, plan: Plan) -> Plan:
         now_s = self._clock.monotonic()
@@ -341,7 +350,7 @@ class BackendRunner:
 
 
 def _concerned_by(plan: Plan, incident: str) -> tuple[tuple[str, str], ...]:
-    operations = (one for one in plan.operations if incident_of(one) == incident)
+    operations = (one for one in plan.operations if incident in needed_by(one))
     return tuple(denied for one in operations for denied in one.denied)
 
 

@@ -257,6 +257,36 @@ async def test_an_incident_is_repaired_as_a_whole_or_not_at_all(
     assert [one.subject for one in runner.view().findings] == ["root"]
 
 
+async def test_what_awaits_an_incident_that_is_held_back_is_not_tried_before_and_denied_to_whom_it_concerns(
+    runner: BackendRunner, backend: FakeBackend, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await runner.reconcile(WANTED)
+    plan, whole = backend.plan, dict(backend.kernel.things)
+    for _ in range(3):
+        backend.kernel.behind_your_back()
+        await runner.reconcile(WANTED)
+        clock.advance(5.0)
+    (held,) = [one.subject for one in runner.view().findings]
+
+    def awaiting(desired: DesiredState, observed: ObservedState) -> Plan:
+        found = plan(desired, observed)
+        waiting = [replace(one, awaits=(held,), concerns=("pod ns/a",)) for one in found.operations]
+        kept = [
+            one if one.subject == held else other
+            for one, other in zip(found.operations, waiting, strict=True)
+        ]
+        return replace(found, operations=tuple(kept))
+
+    monkeypatch.setattr(backend, "plan", awaiting)
+    backend.kernel.behind_your_back()
+    await runner.reconcile(WANTED)
+    assert len(backend.kernel.things) == len(whole) - 2
+    assert ("not-enforced", "pod ns/a") in {(one.code, one.subject) for one in runner.view().findings}
+    clock.advance(60.0)
+    await runner.reconcile(WANTED)
+    assert backend.kernel.things == whole
+
+
 async def test_nothing_removes_everything(runner: BackendRunner, backend: FakeBackend) -> None:
     await runner.reconcile(WANTED)
     await runner.reconcile(NOTHING)
