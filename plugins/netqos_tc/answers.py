@@ -73,26 +73,6 @@ class HtbClass:
         return _counters(self.stats)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Link:
-    """A device of this namespace.
-
-    `kind` is empty for hardware and loopback, `queue_length` in packets, `master` the device of which it is a part.
-    `filtered`: of a bridge, the versions of IP whose frames are asked to pass the IP hooks.
-    """
-
-    ifindex: int
-    name: str
-    mtu: int
-    kind: str = ""
-    alias: str = ""
-    is_up: bool = True
-    is_loopback: bool = False
-    queue_length: int = 0
-    master: int = 0
-    filtered: frozenset[int] = frozenset()
-
-
 def read_qdisc(message: Message) -> Qdisc:
     """A qdisc of any kind."""
     _family, ifindex, handle, parent, _info = uapi.TCMSG.unpack_from(message.body)
@@ -191,40 +171,6 @@ def filter_chain(message: Message) -> int:
     return 0 if chain is None else int(struct.unpack("=I", chain)[0])
 
 
-def read_link(message: Message) -> Link:
-    """A device."""
-    _family, _type, ifindex, flags, _change = uapi.IFINFO.unpack_from(message.body)
-    parts = attributes(message.body, uapi.IFINFO.size)
-    info = attributes(parts.get(uapi.LINK_INFO, b""))
-    kind = _text(info.get(uapi.INFO_KIND, b""))
-    return Link(
-        ifindex=ifindex,
-        name=_text(parts[uapi.IFNAME]),
-        mtu=_number(parts.get(uapi.MTU)),
-        kind=kind,
-        alias=_text(parts.get(uapi.ALIAS, b"")),
-        is_up=bool(flags & uapi.UP),
-        is_loopback=bool(flags & uapi.LOOPBACK),
-        queue_length=_number(parts.get(uapi.QUEUE_LENGTH)),
-        master=_number(parts.get(uapi.MASTER)),
-        filtered=_filtered(info) if kind == "bridge" else frozenset(),
-    )
-
-
-def read_device_bytes(message: Message) -> tuple[int, int]:
-    """The bytes that a device has received and sent."""
-    (received, _packets), (sent, _sent_packets) = read_device_traffic(message)
-    return received, sent
-
-
-def read_device_traffic(message: Message) -> tuple[tuple[int, int], tuple[int, int]]:
-    """The bytes and packets that a device has received, and those that it has sent."""
-    packets, sent_packets, received, sent = uapi.STATS64.unpack_from(
-        attributes(message.body, 12)[uapi.LINK64]
-    )
-    return (received, packets), (sent, sent_packets)
-
-
 def _wide(parts: Mapping[int, bytes], kind: int, narrow: int) -> int:
     """A rate: the 64-bit one where the kernel gives it, since the 32-bit one is saturated then."""
     return int(struct.unpack("=Q", parts[kind])[0]) if kind in parts else narrow
@@ -255,15 +201,6 @@ def _read_matches(selector: bytes) -> tuple[U32Match, ...]:
         (offset,) = struct.unpack_from("=i", selector, uapi.SEL.size + 16 * number + 8)
         found.append(U32Match(value=value, mask=mask, offset=offset))
     return tuple(found)
-
-
-def _filtered(info: Mapping[int, bytes]) -> frozenset[int]:
-    data = attributes(info.get(uapi.INFO_DATA, b""))
-    return frozenset(version for version, kind in uapi.BRIDGE_CALLS.items() if any(data.get(kind, b"")))
-
-
-def _number(value: bytes | None) -> int:
-    return 0 if value is None else int(struct.unpack("=I", value)[0])
 
 
 def _text(value: bytes) -> str:

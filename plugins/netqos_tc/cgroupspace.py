@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from netqos_tc import classify
+from netqos_tc import classify, tabletext
 
 DEEPEST: Final = 255
 """The deepest level that the kernel takes, counted from the root (nft_socket_init in net/netfilter/nft_socket.c)."""
@@ -32,7 +32,7 @@ def begins_at(mountinfo: str) -> int:
 
 
 def probe_text() -> str:
-    """A transaction that is refused where levels are shifted: by at least one, the deepest one is too deep then."""
-    table = classify.PROBE_TABLE
+    """What is refused where levels are shifted: by at least one, the deepest one is too deep then."""
+    table = tabletext.PROBE_TABLE
     rule = f"add rule inet {table} {classify.OUTPUT} socket cgroupv2 level {DEEPEST} 1 accept\n"
-    return f"{classify.setup_text(cgroups=False, table=table)}{rule}{classify.removal_text(table)}"
+    return f"{tabletext.setup_text(cgroups=False, table=table)}{rule}"

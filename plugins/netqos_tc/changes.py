@@ -7,12 +7,11 @@ What goes with its parent (the queue of a class, everything under a root) has no
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 
 from netqos.engine.reconcile import Difference, diff, safe_order
-from netqos.model.levels import Direction
 from netqos.model.plan import Operation
-from netqos_tc import describe, numbers, ordering, podrules
+from netqos_tc import describe, needs, numbers, ordering
 from netqos_tc.debt import is_in_debt
 from netqos_tc.edits import Edit, device_of
 from netqos_tc.observed import TcObserved
@@ -22,16 +21,12 @@ from netqos_tc.spec import (
     ClassSpec,
     ElementKey,
     ElementMap,
-    ElementSpec,
     FilterKey,
     Key,
     LinkKey,
-    QueueKey,
     RedirectKey,
-    RedirectSpec,
     RootKey,
     RulesKey,
-    RulesSpec,
     SetKey,
     Spec,
     TableKey,
@@ -56,8 +51,8 @@ def operations(
     edits = _edits(different, desired, observed, names)
     if not complete:
         edits = [one for one in edits if one.before is None or _takes_nothing_away(one)]
-    known = {edit.key: edit for edit in edits}
-    return safe_order(ordering.step(edit, ordering.cause_of(edit, known), names, desired) for edit in edits)
+    causes = ordering.Causes(edits)
+    return safe_order(ordering.step(edit, causes.of(edit), names, desired) for edit in edits)
 
 
 def _takes_nothing_away(edit: Edit) -> bool:
@@ -113,13 +108,13 @@ def _edits(
         *((key, change.old, change.new) for key, change in found.changes.items()),
         *_deletes(found.deletes),
     ]
-    leaving = _leaving(pairs)
+    leaving = needs.leaving(pairs)
     return [
         Edit(
             key=key,
             before=before,
             after=after,
-            needs=_needs(key, after, roots, leaving),
+            needs=needs.of(key, after, roots) if after is not None else needs.awaited(key, leaving),
             earlier=_earlier(key, after, observed),
             device=names.device(device_of(key) or 0),
             is_news=_is_news(key, before, after, observed),
@@ -165,73 +160,6 @@ def _depth(key: Key, specs: Mapping[Key, Spec]) -> int:
         key = ClassKey(key.ifindex, numbers.minor_of(spec.parent))
         depth += 1
     return depth
-
-
-def _leaving(
-    pairs: Iterable[tuple[Key, Spec | None, Spec | None]],
-) -> dict[tuple[Direction, int], tuple[Key, ...]]:
-    """What stops leading to a class, or standing under it, by its direction and minor: it may go when that is gone."""
-    found: dict[tuple[Direction, int], list[Key]] = {}
-    for key, before, after in pairs:
-        way, minors = _holds(key, before, after)
-        for minor in minors:
-            found.setdefault((way, minor), []).append(key)
-    return {place: tuple(keys) for place, keys in found.items()}
-
-
-def _holds(key: Key, before: Spec | None, after: Spec | None) -> tuple[Direction, tuple[int, ...]]:
-    """The classes that cannot go before an object has become what it is to be."""
-    if isinstance(key, ElementKey | RulesKey) and before is not None:
-        return _leads(key, before)
-    if isinstance(key, ClassKey) and isinstance(before, ClassSpec) and after is None:
-        return numbers.kind_on(key.ifindex).direction, (numbers.minor_of(before.parent),)
-    return Direction.TX, ()
-
-
-def _leads(key: ElementKey | RulesKey, spec: Spec) -> tuple[Direction, tuple[int, ...]]:
-    """The classes to which an element or a workload's rules lead."""
-    if isinstance(key, RulesKey):
-        classes = podrules.classes(spec) if isinstance(spec, RulesSpec) else ()
-        return key.direction, tuple(dict.fromkeys(minor for _item, minor in classes))
-    return key.map.direction, (spec.minor,) if isinstance(spec, ElementSpec) else ()
-
-
-def _needs(
-    key: Key,
-    after: Spec | None,
-    roots: list[int],
-    leaving: Mapping[tuple[Direction, int], tuple[Key, ...]],
-) -> tuple[Key, ...]:
-    match key:
-        case ClassKey() if after is None:
-            return leaving.get((numbers.kind_on(key.ifindex).direction, key.minor), ())
-        case ClassKey():
-            assert isinstance(after, ClassSpec)
-            parent = numbers.minor_of(after.parent)
-            return (ClassKey(key.ifindex, parent) if parent else RootKey(key.ifindex),)
-        case QueueKey():
-            return (ClassKey(key.ifindex, key.minor),)
-        case FilterKey() if after is not None:
-            return (ClassKey(key.ifindex, numbers.CONTROL),)
-        case SetKey() | ElementKey() | RulesKey() if after is not None:
-            return (TableKey(), *_led_to(key, after, roots))
-        case RootKey(numbers.IFB_INDEX) if after is not None:
-            return (LinkKey(numbers.IFB_INDEX),)
-        case RedirectKey() if isinstance(after, RedirectSpec):
-            return (LinkKey(after.target), ClassKey(after.target, numbers.LOCAL))
-        case _:
-            return ()
-
-
-def _led_to(key: SetKey | ElementKey | RulesKey, after: Spec, roots: Iterable[int]) -> Iterator[Key]:
-    """What of the table looks up, and the classes to which it leads, in each tree."""
-    if isinstance(key, SetKey):
-        return
-    if isinstance(after, RulesSpec):
-        yield from after.sets
-    way, minors = _leads(key, after)
-    trees = [one for one in roots if numbers.kind_on(one).direction is way]
-    yield from (ClassKey(ifindex, minor) for ifindex in trees for minor in minors)
 
 
 def _earlier(key: Key, after: Spec | None, observed: TcObserved) -> Root | None:

@@ -1,4 +1,4 @@
-"""The nft table that tells each packet its class: its text, its shape, and the names in it. Pure.
+"""The nft table that tells each packet its class: its shape, its rules, and the names in it. Pure.
 
 A packet meets one of two chains, whatever way it takes: `output` where the node sends it, else `forward`. (IPVS sends
 what it forwards from input to output; a bridge with br_netfilter lets frames meet `forward`.) The order decides (each
@@ -21,7 +21,7 @@ routes 3.
 A class of the other direction's tree means nothing to a tree: it is HTB's default there. So pod to pod and node to
 pod keep the sender's class and are the IFB's local leaf, and what comes from outside and leaves by an uplink again, in
 a tunnel or not, is the uplink's unknown leaf. A rule is recognised by its comment, which carries the version of its
-text.
+text. The commands that make the table are `tabletext`'s.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from functools import lru_cache
 from typing import Final
 
 from netqos_tc import numbers
-from netqos_tc.nfwire import RULES_MAP, TABLE
-from netqos_tc.spec import ADDRESS_MAPS, CGROUP_MAPS, ChainSpec, ElementMap, RuleSpec, TableSpec
+from netqos_tc.nfwire import RULES_MAP
+from netqos_tc.spec import CGROUP_MAPS, ChainSpec, ElementMap, RuleSpec, TableSpec
 
 FORWARD: Final = "forward"
 OUTPUT: Final = "output"
@@ -41,11 +41,10 @@ INWARDS: Final = "inwards"
 LEAD: Final = "lead"
 CHAIN_NAMES: Final = (LEAD, INWARDS, FORWARD, OUTPUT)
 CRITICAL_OWNER: Final = "netqos:critical"
-PROBE_TABLE: Final = "netqos_probe"
 
 _MANGLE: Final = -150
 _BEHIND_DNAT: Final = -50
-_CHAINS: Final = {
+CHAINS: Final = {
     LEAD: ChainSpec(name=LEAD, hook=-1, priority=-1, policy=-1),
     INWARDS: ChainSpec(name=INWARDS, hook=-1, priority=-1, policy=-1),
     FORWARD: ChainSpec(name=FORWARD, hook=2, priority=_MANGLE),
@@ -58,10 +57,6 @@ _BELIEVED: Final = "believed"
 _RULES: Final = "rules"
 _RULED: Final = "ruled"
 _BEGINS: Final = re.compile(r"netqos \d+ cg\d+ from (\d+)")
-_PLAIN_CHAIN: Final = re.compile(r"[A-Za-z][A-Za-z0-9_.]*")
-_KEY_TYPES: Final = {
-    one: "ipv4_addr" if version == 4 else "ipv6_addr" for (_way, version), one in ADDRESS_MAPS.items()
-}
 _OURS: Final = f"meta priority & 0x{numbers.OURS_MASK:08x} {{}} 0x{numbers.OURS:08x}"
 _UNCLASSED: Final = _OURS.format("!=")
 _SENT_HERE: Final = f"meta priority & 0xffff0000 == 0x{numbers.KINDS.tx.root:08x}"
@@ -108,13 +103,11 @@ def table_spec(
     for a kernel that cannot look up where a source is. With `net_classes` where cgroups are of version 1. With `ruled`
     packets look for rules of their workload.
     """
-    rules = _rules(
-        cgroups=cgroups, begins_at=begins_at, sources=sources, net_classes=net_classes, ruled=ruled
-    )
+    made = rules(cgroups=cgroups, begins_at=begins_at, sources=sources, net_classes=net_classes, ruled=ruled)
     return TableSpec(
         maps=frozenset({*(one.value for one in maps(cgroups=cgroups)), RULES_MAP}),
-        chains=frozenset(_CHAINS.values()),
-        rules=tuple(RuleSpec(chain=chain, comment=name) for chain, name, _text in rules),
+        chains=frozenset(CHAINS.values()),
+        rules=tuple(RuleSpec(chain=chain, comment=name) for chain, name, _text in made),
     )
 
 
@@ -144,79 +137,9 @@ def begins_at(spec: TableSpec) -> int:
     return next((int(one[1]) for one in found if one), 0)
 
 
-def text_of(spec: TableSpec) -> str:
-    """The commands that make a table of ours."""
-    return setup_text(
-        cgroups=has_cgroups(spec),
-        begins_at=begins_at(spec),
-        sources=has_sources(spec),
-        net_classes=has_net_classes(spec),
-        ruled=is_ruled(spec),
-    )
-
-
 def maps(*, cgroups: bool) -> tuple[ElementMap, ...]:
     """The maps of the table."""
     return tuple(one for one in ElementMap if one is not ElementMap.NC and (cgroups or one.depth is None))
-
-
-def repair_text(met: TableSpec, after: TableSpec) -> str:
-    """The commands, one transaction, that put the rest of a table right; maps that are there keep their elements.
-
-    Chains that are not ours, or are under another hook, priority or policy, go, and so do maps of an earlier run that
-    have no rule any more. Whoever gave a chain a name that is no plain word gets the whole table made anew, since names
-    of others are not to be read as commands.
-    """
-    names = sorted(chain.name for chain in met.chains)
-    wrong = sorted(chain.name for chain in met.chains - after.chains)
-    unused = [f"delete map inet {TABLE} {name}\n" for name in sorted(met.maps - after.maps)]
-    text = text_of(after)
-    if not all(map(_PLAIN_CHAIN.fullmatch, names)):
-        return removal_text() + text
-    emptied = [f"flush chain inet {TABLE} {name}\n" for name in names]
-    gone = [f"delete chain inet {TABLE} {name}\n" for name in wrong]
-    return "".join([*emptied, *gone, *unused, text])
-
-
-def setup_text(
-    *,
-    cgroups: bool,
-    begins_at: int = 0,
-    sources: bool = True,
-    net_classes: bool = False,
-    ruled: bool = False,
-    table: str = TABLE,
-) -> str:
-    """The commands that make the table; maps that are there keep their elements."""
-    lines = [f"add table inet {table}"]
-    for one in maps(cgroups=cgroups):
-        key_type = _KEY_TYPES.get(one, "cgroupsv2")
-        lines.append(f"add map inet {table} {one.value} {{ type {key_type} : classid; }}")
-    lines.append(f"add map inet {table} {RULES_MAP} {{ type classid : verdict; }}")
-    for chain, made in _CHAINS.items():
-        base = (
-            f" {{ type filter hook {chain} priority {made.priority}; policy accept; }}"
-            if made.hook >= 0
-            else ""
-        )
-        lines += [f"add chain inet {table} {chain}{base}", f"flush chain inet {table} {chain}"]
-    rules = _rules(
-        cgroups=cgroups, begins_at=begins_at, sources=sources, net_classes=net_classes, ruled=ruled
-    )
-    for chain, name, text in rules:
-        lines.append(f'add rule inet {table} {chain} {text} comment "{name}"')
-    return "\n".join(lines) + "\n"
-
-
-def removal_text(table: str = TABLE) -> str:
-    """The command that removes the table with all that is in it."""
-    return f"delete table inet {table}\n"
-
-
-def probe_text(*, cgroups: bool, begins_at: int = 0, sources: bool = False) -> str:
-    """A transaction that succeeds where the table could be made, and leaves nothing."""
-    text = setup_text(cgroups=cgroups, begins_at=begins_at, sources=sources, table=PROBE_TABLE)
-    return text + removal_text(PROBE_TABLE)
 
 
 @lru_cache(maxsize=8192)
@@ -232,7 +155,7 @@ def cgroup_map(depth: int) -> ElementMap | None:
     return CGROUP_MAPS.get(depth)
 
 
-def _rules(
+def rules(
     *, cgroups: bool, begins_at: int, sources: bool, net_classes: bool, ruled: bool
 ) -> list[tuple[str, str, str]]:
     """Chain, comment and text of every rule, in order.

@@ -7,8 +7,8 @@ from typing import Final
 
 from netqos.model.health import Finding, error
 from netqos_tc import numbers
-from netqos_tc.answers import Link
 from netqos_tc.describe import at_least
+from netqos_tc.links import Link
 
 CODE: Final = "direct-packets"
 SHOWN_S: Final = 60.0

@@ -21,6 +21,7 @@ from netqos.model.levels import Direction
 from netqos_tc import answers, numbers, wire
 from netqos_tc.answers import Counters
 from netqos_tc.claims import Claims
+from netqos_tc.links import read_device_traffic
 from netqos_tc.netlink import Channel, RequestRefused
 from netqos_tc.strays import Stray, Watch
 
@@ -174,7 +175,7 @@ class Evidence:
     def _read(self, ifindex: int, devices: tuple[int, ...], now_s: float, *, received: bool) -> Reading:
         total = answers.read_counters(self._route.get(wire.get_class(ifindex, numbers.TOTAL)))
         side = 0 if received else 1
-        stats = [answers.read_device_traffic(self._route.get(wire.get_device_stats(one))) for one in devices]
+        stats = [read_device_traffic(self._route.get(wire.get_device_stats(one))) for one in devices]
         return Reading(
             at_s=now_s,
             class_bytes=total.sent_bytes,

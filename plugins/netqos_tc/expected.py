@@ -10,10 +10,12 @@ from dataclasses import dataclass
 
 from netqos.model.desired import DesiredState
 from netqos.model.plan import Operation
+from netqos_tc import changes
 from netqos_tc.edits import Edit
-from netqos_tc.layout import Facilities, Layout
+from netqos_tc.layout import Facilities, Layout, lay_out
 from netqos_tc.numbers import is_pod_minor
 from netqos_tc.observed import TcObserved
+from netqos_tc.options import Options
 from netqos_tc.spec import ClassKey, ClassSpec, ElementKey, ElementMap, Key, LeafQueueSpec, QueueKey, Spec
 
 
@@ -37,6 +39,25 @@ class Laid:
             and _around(met) == _around(self.observed)
             and met.specs == self.layout.specs
         )
+
+
+def lay(
+    desired: DesiredState, observed: TcObserved, options: Options, facilities: Facilities
+) -> tuple[Laid, tuple[Operation, ...]]:
+    """What is laid out for a desired state, and the ordered operations that lead there from what was observed."""
+    layout = lay_out(desired, observed, options, facilities)
+    devices = {ifindex: one.name for ifindex, one in observed.devices.items()}
+    names = layout.names({**devices, **observed.names, **{one.index: one.name for one in desired.uplinks}})
+    operations = changes.operations(layout.specs, observed, names, complete=layout.is_whole)
+    laid = Laid(
+        desired=desired,
+        observed=observed,
+        facilities=facilities,
+        layout=layout,
+        is_plain=is_plain(operations),
+        keeps_places=keeps_places(operations),
+    )
+    return laid, operations
 
 
 def is_plain(operations: Iterable[Operation]) -> bool:

@@ -17,37 +17,16 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from netqos.errors import Retryable
-from netqos.model.ids import IfName
 from netqos.model.levels import Level, PerLevel
 from netqos.model.quantities import bits_per_s, bytes_per_s
 from netqos.model.traffic import Glance, Unit, UnitSample
 from netqos_tc import answers, counts, hooks, netmsg, numbers, wire
-from netqos_tc.moves import Steered
 from netqos_tc.netmsg import Message, Request
+from netqos_tc.shaped import Shaped
 
 _DATAGRAM: Final = 8192
 _LEVELS: Final = tuple(numbers.LEVELS[level] for level in Level)
 _LED: Final = hooks.get_actions()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shaped:
-    """A device that has a tree: what of it is moved, as planned, and as it was left when the grip was made.
-
-    `receivers` are the devices whose packets the tree meets a part of; empty: it is the device's own tree, for what
-    that sends.
-    """
-
-    ifindex: int
-    name: IfName
-    steered: Steered
-    left: Steered
-    receivers: tuple[int, ...] = ()
-
-    @property
-    def unit(self) -> Unit:
-        """Its name for the loop."""
-        return Unit(numbers.kind_on(self.ifindex).direction, self.name)
 
 
 @dataclass(frozen=True, slots=True)

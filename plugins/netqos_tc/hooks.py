@@ -17,7 +17,7 @@ from dataclasses import replace
 from typing import Final
 
 from netqos_tc import answers, netmsg, uapi, wire
-from netqos_tc.answers import Link
+from netqos_tc.links import Link
 from netqos_tc.netmsg import Message, Request, attribute, attributes, each_attribute, string
 from netqos_tc.numbers import HOOK_PREFERENCE, IFB_INDEX, MARK
 from netqos_tc.spec import LinkSpec, RedirectSpec, U32Match

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from netqos.backend import StateStore
-from netqos_tc.answers import Link
+from netqos_tc.links import Link
 from netqos_tc.root import Root, from_document, to_document
 
 _PLAIN: Final = re.compile(r"[a-z0-9_.-]+")

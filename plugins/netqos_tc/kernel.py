@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from netqos.backend import NftRunner
+from netqos.backend import BackendContext, NftRunner
 from netqos.errors import Unsupported
 from netqos_tc.audit import Auditor
 from netqos_tc.chooser import Chooser
+from netqos_tc.netclasses import NetClasses
 from netqos_tc.netlink import Channel
 from netqos_tc.reader import Reader
 from netqos_tc.renewal import Looker
 from netqos_tc.surroundings import Surroundings
+from netqos_tc.tools import Tools
+from netqos_tc.vigil import Vigil
 
 
 @dataclass(slots=True, kw_only=True)
@@ -24,6 +28,7 @@ class Kernel:
     auditor: Auditor
     looker: Looker
     surroundings: Surroundings
+    vigil: Vigil
     chooser: Chooser
     nft: NftRunner | None = None
 
@@ -37,15 +42,38 @@ class Kernel:
             route.close()
             raise
         reader = Reader(route, netfilter)
-        auditor = Auditor(route, netfilter, reader)
+        auditor, surroundings = Auditor(route, netfilter, reader), Surroundings(route)
+        looker = Looker(reader, auditor)
         return cls(
             route=route,
             netfilter=netfilter,
             reader=reader,
             auditor=auditor,
-            looker=Looker(reader, auditor),
-            surroundings=Surroundings(route),
+            looker=looker,
+            surroundings=surroundings,
+            vigil=Vigil(auditor, looker, surroundings),
             chooser=Chooser(),
+        )
+
+    def tools(
+        self,
+        context: BackendContext,
+        nft: Callable[[], NftRunner],
+        net_classes: NetClasses | None,
+        sleep: Callable[[float], Awaitable[None]],
+    ) -> Tools:
+        """What a writer needs."""
+        return Tools(
+            route=self.route,
+            netfilter=self.netfilter,
+            nft=nft,
+            state=context.state,
+            reader=self.reader,
+            net_classes=net_classes,
+            sleep=sleep,
+            monotonic=context.monotonic,
+            program=self.chooser.descriptor,
+            contents=self.reader.table.contents,
         )
 
     def close(self) -> None:

@@ -16,6 +16,7 @@ from netqos.model.levels import Direction
 from netqos_tc import bypass, classify, ingress, numbers, obstacles, owners, podrules, ruletree, strangers
 from netqos_tc.classify import owner_of
 from netqos_tc.describe import Names
+from netqos_tc.ground import Ground, member
 from netqos_tc.ingress import Ingress, Placed
 from netqos_tc.moves import Steered
 from netqos_tc.observed import TcObserved
@@ -30,7 +31,7 @@ from netqos_tc.spec import (
     TableSpec,
     element,
 )
-from netqos_tc.tree import Ground, Tree, member, tree
+from netqos_tc.tree import Tree, tree
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +80,8 @@ class Layout:
 def lay_out(desired: DesiredState, observed: TcObserved, options: Options, facilities: Facilities) -> Layout:
     """The objects for a desired state, empty when nothing is to be shaped (contract 2: no qdisc of ours then).
 
-    While there is something to shape but no uplink is known (the default route is away), what is there stays.
+    While there is something to shape but nobody knows where (the default route is away), what is there stays. Where
+    uplinks are named it is known: what stands on other devices goes, whether those are there or not.
     """
     past = bypass.findings(desired, observed)
     findings = [*strangers.findings(observed), *past]
@@ -88,8 +90,8 @@ def lay_out(desired: DesiredState, observed: TcObserved, options: Options, facil
     findings += obstacles.queue_findings(options, has_fq_codel=facilities.fq_codel)
     findings += ruletree.findings(desired, {Direction.TX: bool(uplinks), Direction.RX: has_ingress})
     if not uplinks and not has_ingress:
-        is_blind = not desired.uplinks and (_is_leveled(desired) or _is_held(desired))
-        return Layout(specs={}, findings=tuple(findings), is_whole=desired.complete and not is_blind)
+        is_whole = desired.complete and not _is_blind(desired)
+        return Layout(specs={}, findings=tuple(findings), is_whole=is_whole)
     told = owners.Told(
         cgroups=facilities.cgroups, begins_at=facilities.begins_at, net_classes=observed.net_classes
     )
@@ -199,6 +201,12 @@ def _has_ingress(
         findings.append(ingress.foreign_ifb(observed))
         return False
     return is_wanted and facilities.ingress
+
+
+def _is_blind(desired: DesiredState) -> bool:
+    """Whether something is to be shaped, and neither a route nor the configuration says where."""
+    is_wanted = _is_leveled(desired) or _is_held(desired)
+    return is_wanted and not desired.uplinks and not desired.missing_uplinks
 
 
 def _is_leveled(desired: DesiredState) -> bool:

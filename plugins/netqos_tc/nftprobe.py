@@ -1,4 +1,4 @@
-"""What nftables can tell of packets here, tried in one transaction that removes again what it makes."""
+"""What nftables can tell of packets here, tried in transactions that the kernel only judges."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final
 from netqos.backend import NftRunner
 from netqos.errors import NetqosError, Unsupported
 from netqos.model.health import Finding, error, info, warning
-from netqos_tc import cgroupspace, classify
+from netqos_tc import cgroupspace, classify, tabletext
 from netqos_tc.owners import Told
 from netqos_tc.spec import CGROUP_MAPS, TableSpec
 
@@ -44,7 +44,7 @@ def try_nft(nft: Callable[[], NftRunner], begins_at: int) -> Tried:
     problems = []
     for cgroups in (True, False):
         try:
-            runner.run(classify.probe_text(cgroups=cgroups))
+            runner.check(tabletext.probe_text(cgroups=cgroups))
         except NetqosError as problem:
             problems.append(problem)
         else:
@@ -60,7 +60,7 @@ def try_nft(nft: Callable[[], NftRunner], begins_at: int) -> Tried:
 def _try_sources(runner: NftRunner) -> tuple[Finding, ...]:
     """What is to be said where the table cannot look up where a packet's source is."""
     try:
-        runner.run(classify.probe_text(cgroups=False, sources=True))
+        runner.check(tabletext.probe_text(cgroups=False, sources=True))
     except NetqosError as problem:
         return (
             warning(
@@ -84,7 +84,7 @@ def mountinfo() -> str:
 
 def _is_shifted(runner: NftRunner) -> bool:
     try:
-        runner.run(cgroupspace.probe_text())
+        runner.check(cgroupspace.probe_text())
     except NetqosError:
         return True
     return False

@@ -10,6 +10,7 @@ messages are exact, name the element that is refused, and read 500 elements in 1
 from __future__ import annotations
 
 import ipaddress
+import re
 import struct
 from functools import lru_cache
 from typing import Final
@@ -22,6 +23,9 @@ from netqos_tc.spec import ChainSpec, ElementKey, ElementMap, ElementSpec, RuleS
 TABLE: Final = "netqos"
 RULES_MAP: Final = "rules"
 """The map from the classes of leaves to the chains with their workloads' rules."""
+
+SET_NAME: Final = "s[0-9a-f]{16}"
+"""What the names of sets that workloads' rules look up are like (`rulematch`)."""
 
 _SUBSYSTEM: Final = 10 << 8
 _SUBSYSTEM_IN_NETWORK_ORDER: Final = struct.unpack("=H", struct.pack(">H", 10))[0]
@@ -59,6 +63,8 @@ _DATA_VALUE: Final = 1
 _DATA_VERDICT: Final = 2
 _VERDICT_CHAIN: Final = 2
 _GENERATION: Final = 1
+_LOOKED_UP: Final = re.compile(re.escape(struct.pack("=HH", 22, 1)) + f"({SET_NAME})\0".encode())
+"""NFTA_LOOKUP_SET, the first attribute of a lookup expression, with such a name."""
 _COMMENT: Final = 0  # NFTNL_UDATA_RULE_COMMENT and NFTNL_UDATA_SET_ELEM_COMMENT of libnftnl
 
 
@@ -145,9 +151,13 @@ def is_dormant(message: Message) -> bool:
 
 
 def read_rule(message: Message) -> RuleSpec:
-    """A rule by its comment, which is empty for a rule that is not ours."""
+    """A rule by its comment, empty for one that is not ours, with the sets of workloads' rules that it looks up."""
     parts = _parts(message)
-    return RuleSpec(chain=_text(parts[_RULE_CHAIN]), comment=_comment(parts.get(_RULE_USERDATA, b"")))
+    return RuleSpec(
+        chain=_text(parts[_RULE_CHAIN]),
+        comment=_comment(parts.get(_RULE_USERDATA, b"")),
+        sets=tuple(map(_text, _LOOKED_UP.findall(parts.get(_RULE_EXPRESSIONS, b"")))),
+    )
 
 
 def read_expressions(message: Message) -> bytes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from netqos.engine.reconcile import Step
@@ -27,31 +27,48 @@ from netqos_tc.spec import (
 )
 
 
-def cause_of(edit: Edit, known: Mapping[Key, Edit]) -> Edit:
-    """What of the same plan explains an edit: the outermost object made anew that it stands on, else itself.
+class Causes:
+    """What of the same plan explains each edit: the outermost objects made anew that it stands on, else itself.
 
-    What goes is explained by what it waits for: while that is held back, it cannot go.
+    What goes is explained by all that it waits for: while one of them is held back, it cannot go.
     """
-    for key in edit.needs:
-        below = known.get(key)
-        if below is None:
-            continue
-        cause = cause_of(below, known)
-        is_made = cause.after is not None and (cause.before is None or isinstance(cause.key, RootKey))
-        if is_made or edit.after is None:
-            return cause
-    return edit
+
+    def __init__(self, edits: Iterable[Edit]) -> None:
+        """All edits of the plan."""
+        self._edits = {edit.key: edit for edit in edits}
+        self._found: dict[Key, tuple[Edit, ...]] = {}
+
+    def of(self, edit: Edit) -> tuple[Edit, ...]:
+        """At least one."""
+        if edit.key not in self._found:
+            needed = (self._edits[key] for key in edit.needs if key in self._edits)
+            below = [cause for one in needed for cause in self.of(one)]
+            explaining = {one.key: one for one in below if edit.after is None or _is_made(one)}
+            self._found[edit.key] = tuple(explaining.values()) or (edit,)
+        return self._found[edit.key]
 
 
-def step(edit: Edit, cause: Edit, names: describe.Names, desired: Mapping[Key, Spec]) -> Step[Operation]:
-    """An edit as an operation, with its place among the others; `cause` is what explains it."""
+def _is_made(edit: Edit) -> bool:
+    return edit.after is not None and (edit.before is None or isinstance(edit.key, RootKey))
+
+
+def _is_vital(edit: Edit) -> bool:
+    return lifeline.is_vital(edit.key, edit.before, edit.after)
+
+
+def step(
+    edit: Edit, causes: Sequence[Edit], names: describe.Names, desired: Mapping[Key, Spec]
+) -> Step[Operation]:
+    """An edit as an operation, with its place among the others; `causes` are what explains it, one at least."""
+    incident, *awaits = dict.fromkeys(describe.subject(one.key, names) for one in causes)
     verb = Verb.DELETE if edit.after is None else Verb.CREATE if edit.before is None else Verb.CHANGE
     operation = Operation(
         verb=verb,
         subject=describe.subject(edit.key, names),
         detail=describe.change(edit.key, edit.before, edit.after, names, earlier=edit.earlier),
-        incident=describe.subject(cause.key, names),
-        is_vital=any(lifeline.is_vital(one.key, one.before, one.after) for one in (edit, cause)),
+        incident=incident,
+        awaits=tuple(awaits),
+        is_vital=_is_vital(edit) or all(map(_is_vital, causes)),
         is_repair=not edit.is_news,
         concerns=concerns.of(edit.key, (edit.before, edit.after), names),
         denies=concerns.denies(edit.key, names),

@@ -21,7 +21,7 @@ from netqos.model.rules import Rule
 from netqos_tc import numbers, rulematch
 from netqos_tc.nfwire import RULES_MAP, TABLE
 from netqos_tc.rulematch import Line
-from netqos_tc.spec import ChainSpec, Key, RulesKey, RuleSpec, RulesSpec, Spec
+from netqos_tc.spec import ChainSpec, Key, RulesKey, RuleSpec, RulesSpec, SetKey, SetSpec, Spec
 
 _CHAIN: Final = re.compile(r"r([0-9a-f]{1,4})(tx|rx)")
 _PLAIN: Final = re.compile(r"[A-Za-z0-9:._/-]+")
@@ -53,21 +53,26 @@ def read(
 
     A class that has no chain of its name but leads somewhere is a workload's too, with no rules.
     """
-    comments: dict[str, list[str]] = {one.name: [] for one in chains}
+    found: dict[str, list[RuleSpec]] = {one.name: [] for one in chains}
     for rule in rules:
-        if rule.chain in comments:
-            comments[rule.chain].append(rule.comment)
+        if rule.chain in found:
+            found[rule.chain].append(rule)
     owners: dict[RulesKey, str] = {}
     for source, chain, comment in leads:
         way = next((one for one in Direction if numbers.KINDS[one].major == numbers.major_of(source)), None)
         if way is not None:
             led = RulesKey(way, numbers.minor_of(source))
             owners[led] = comment if chain == chain_name(led) else f"{_ASTRAY} {chain}"
-    keys = [key for name in comments if (key := key_of(name)) is not None]
+    keys = [key for name in found if (key := key_of(name)) is not None]
     return {
-        key: RulesSpec(owner=owners.get(key, ""), comments=tuple(comments.get(chain_name(key), ())))
+        key: _met(owners.get(key, ""), found.get(chain_name(key), ()))
         for key in dict.fromkeys([*keys, *owners])
     }
+
+
+def _met(owner: str, rules: Sequence[RuleSpec]) -> RulesSpec:
+    sets = dict.fromkeys((SetKey(name) for one in rules for name in one.sets), SetSpec())
+    return RulesSpec(owner=owner, comments=tuple(one.comment for one in rules), sets=sets)
 
 
 def classes(spec: RulesSpec) -> Iterator[tuple[int, int]]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Final
 
 from netqos_tc import (
@@ -11,15 +11,15 @@ from netqos_tc import (
     hooks,
     numbers,
     queues,
-    register,
     uapi,
     wire,
 )
-from netqos_tc.answers import HtbClass, Link, Qdisc
+from netqos_tc.answers import HtbClass, Qdisc
 from netqos_tc.hookreader import HookReader
+from netqos_tc.inventory import Inventory
+from netqos_tc.links import Link, read_link
 from netqos_tc.netlink import Channel, RequestRefused
 from netqos_tc.netmsg import Message
-from netqos_tc.places import Hook
 from netqos_tc.root import Child, Root
 from netqos_tc.spec import (
     ClassKey,
@@ -30,7 +30,6 @@ from netqos_tc.spec import (
     LinkSpec,
     QueueKey,
     RedirectKey,
-    RedirectSpec,
     RootKey,
     RootSpec,
     Spec,
@@ -39,52 +38,6 @@ from netqos_tc.tablereader import TableReader
 
 FILTERED = (0, *sorted(numbers.INNER))
 """The places in our tree, by minor, whose filters packets meet: the root, and classes that are not leaves."""
-
-
-@dataclass(slots=True, kw_only=True)
-class Inventory:
-    """What was read. `links` are the devices with a tree, `direct_packets` what their roots sent unshaped.
-
-    `foreign_ifb` says what stands where our IFB belongs.
-    """
-
-    specs: dict[Key, Spec] = field(default_factory=dict)
-    roots: dict[int, Root] = field(default_factory=dict)
-    links: dict[int, Link] = field(default_factory=dict)
-    direct_packets: dict[int, int] = field(default_factory=dict)
-    hooks: dict[int, Hook] = field(default_factory=dict)
-    foreign_ifb: str | None = None
-    names: Mapping[str, int] | None = None
-
-    def own_hooks(self) -> frozenset[int]:
-        """The devices whose hook our filter says to be ours."""
-        return frozenset(
-            key.ifindex
-            for key, spec in self.specs.items()
-            if isinstance(key, RedirectKey) and isinstance(spec, RedirectSpec) and spec.owns_hook
-        )
-
-    @property
-    def led(self) -> frozenset[int]:
-        """The devices that lead to our IFB."""
-        return frozenset(key.ifindex for key in self.specs if isinstance(key, RedirectKey))
-
-    def leave_to_others(self, own_hooks: Collection[int]) -> None:
-        """Take what has our preference but not our mark for somebody's, but at a hook that we made."""
-        for key, spec in list(self.specs.items()):
-            if isinstance(spec, RedirectSpec) and isinstance(key, RedirectKey):
-                if spec.is_marked or key.ifindex in own_hooks:
-                    continue
-                hook = self.hooks[key.ifindex]
-                taken = tuple(sorted((*hook.preferences, numbers.HOOK_PREFERENCE)))
-                self.hooks[key.ifindex] = replace(hook, preferences=taken)
-                del self.specs[key]
-
-    def owners(self) -> Mapping[str, int]:
-        """The minor of every leaf by the name under which it has that; read once."""
-        if self.names is None:
-            self.names = register.names_of(self.specs)
-        return self.names
 
 
 class Reader:
@@ -157,7 +110,7 @@ class Reader:
     def link(self, ifindex: int) -> Link | None:
         """A device, None when it has gone."""
         try:
-            return answers.read_link(self._route.get(wire.get_link(ifindex)))
+            return read_link(self._route.get(wire.get_link(ifindex)))
         except RequestRefused:
             return None
 
@@ -175,7 +128,7 @@ class Reader:
                 found.specs[LinkKey(numbers.IFB_INDEX)] = own
                 return
         try:
-            link = link or answers.read_link(self._route.get(wire.get_link(0, numbers.IFB_NAME)))
+            link = link or read_link(self._route.get(wire.get_link(0, numbers.IFB_NAME)))
         except RequestRefused:
             return
         found.foreign_ifb = f"there is a device {link.name} (index {link.ifindex})"

@@ -13,9 +13,10 @@ from netqos.model.plan import Operation
 from netqos_tc import answers, numbers, queues, uapi
 from netqos_tc.audit import Auditor, Fingerprint
 from netqos_tc.expected import specs_after
+from netqos_tc.inventory import Inventory
 from netqos_tc.moves import Steered
 from netqos_tc.netmsg import attributes
-from netqos_tc.reader import Inventory, Reader, is_our_root
+from netqos_tc.reader import Reader, is_our_root
 from netqos_tc.spec import (
     ClassKey,
     ElementKey,

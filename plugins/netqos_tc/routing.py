@@ -7,7 +7,8 @@ import sys
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from netqos_tc import answers, netmsg, uapi
+from netqos_tc import netmsg, uapi
+from netqos_tc.links import read_link
 from netqos_tc.netmsg import Message, Request, attribute, attributes
 from netqos_tc.places import Device, Route, Routes
 
@@ -47,7 +48,7 @@ def read_route(message: Message) -> Route | None:
 
 def read_devices(messages: Iterable[Message], *, filtered: frozenset[int] = frozenset()) -> dict[int, Device]:
     """The devices by index; `filtered` are the versions of IP that pass the IP hooks on every bridge."""
-    links = map(answers.read_link, messages)
+    links = map(read_link, messages)
     return {
         one.ifindex: Device(
             name=one.name,

@@ -18,13 +18,13 @@ from typing import Final
 
 from netqos.model.levels import Direction
 from netqos.model.rules import IpMatch, PortMatch, PortRange, Protocol, Rule
-from netqos_tc.nfwire import TABLE
+from netqos_tc.nfwire import SET_NAME, TABLE
 from netqos_tc.spec import SetKey, SetSpec
 
 _MOST_RULES: Final = 8
 """As many nft rules of single values are made of one item; above that, of sets."""
 
-_SET: Final = re.compile(r"s[0-9a-f]{16}")
+_SET: Final = re.compile(SET_NAME)
 _TYPES: Final = {
     "ip saddr": "ipv4_addr",
     "ip daddr": "ipv4_addr",

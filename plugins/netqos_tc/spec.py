@@ -245,10 +245,14 @@ class FilterSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleSpec:
-    """A rule as it is recognised: by its chain and comment. The text that made it is `classify`'s."""
+    """A rule as it is recognised: by its chain and comment. The text that made it is `classify`'s.
+
+    `sets` are those of workloads' rules that one in the kernel looks up.
+    """
 
     chain: str
     comment: str
+    sets: tuple[str, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -316,7 +320,7 @@ class RulesSpec:
     """A chain of rules of one workload, by their comments (`podrules`), which say what each does.
 
     `owner` is written at the element that leads to the chain: "" where none does. `texts` are the rules themselves,
-    which nobody can read back, and `sets` what they look up.
+    which nobody can read back, and `sets` what they look up, of which the names alone are read back.
     """
 
     owner: str

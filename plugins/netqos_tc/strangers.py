@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from netqos.model.health import Finding, error
 from netqos_tc import describe, numbers
+from netqos_tc.controls import CONTROL_FILTERS
 from netqos_tc.observed import TcObserved
 from netqos_tc.spec import ClassKey, FilterKey, FilterSpec, Key, Spec
-from netqos_tc.tree import CONTROL_FILTERS
 
 _SHOWN = 5
 

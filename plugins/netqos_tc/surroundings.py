@@ -16,7 +16,8 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from netqos_tc import answers, netmsg, numbers, routing, uapi
+from netqos_tc import netmsg, numbers, routing, uapi
+from netqos_tc.links import read_link
 from netqos_tc.netlink import Channel
 from netqos_tc.netmsg import Message
 from netqos_tc.places import Device, Routes
@@ -137,7 +138,7 @@ class Surroundings:
             )
         if family:
             return False
-        link = answers.read_link(message)
+        link = read_link(message)
         names = {link.name, known.name if known is not None else ""}
         is_renamed = len(names) == 2 and numbers.IFB_NAME in names and ifindex != numbers.IFB_INDEX
         return is_renamed or link.master != (known.master if known is not None else 0)

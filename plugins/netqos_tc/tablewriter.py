@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from netqos.errors import NetqosError, Rejected
-from netqos_tc import classify, nfwire, podrules, rulematch
+from netqos_tc import classify, nfwire, podrules, rulematch, tabletext
 from netqos_tc.edits import Edit
 from netqos_tc.jobs import Job, Outcome
 from netqos_tc.netlink import Refused
@@ -42,20 +42,20 @@ class TableWriter:
         """The table as it must be, or away with it."""
         nft = self._tools.nft()
         if edit.after is None:
-            nft.run(classify.removal_text())
+            nft.run(tabletext.removal_text())
             self._tools.contents.read([])
             self._tools.contents.keep(self._tools.state)
             return None
         before, after = edit.before, edit.after
         assert isinstance(after, TableSpec)
-        text = classify.text_of(after)
+        text = tabletext.text_of(after)
         try:
-            nft.run(classify.repair_text(before, after) if isinstance(before, TableSpec) else text)
+            nft.run(tabletext.repair_text(before, after) if isinstance(before, TableSpec) else text)
         except Rejected:
             if not isinstance(before, TableSpec):
                 raise
             # a map of another type, say: its elements follow in the next round
-            nft.run(classify.removal_text() + text)
+            nft.run(tabletext.removal_text() + text)
         self._tools.contents.forget(classify.CHAIN_NAMES)
         return None
 

@@ -8,81 +8,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Final
 
-from netqos.model.desired import Band
 from netqos.model.levels import Direction, Level, PerLevel
-from netqos_tc import numbers, params, queues
+from netqos_tc import numbers, params
+from netqos_tc.controls import CONTROL_FILTERS
+from netqos_tc.ground import Ground, Member
 from netqos_tc.moves import Steered
 from netqos_tc.numbers import kind_on
 from netqos_tc.params import Shape
 from netqos_tc.ruletree import Branch, Twig, rates_within
 from netqos_tc.spec import (
-    FQ_CODEL,
     ClassKey,
     ClassSpec,
-    FairSpec,
     FilterKey,
-    FilterSpec,
     Key,
     LeafQueueSpec,
     QueueKey,
     RootKey,
     RootSpec,
     Spec,
-    U32Match,
     one_class,
-    one_queue,
 )
-
-NO_LEVELS_PRIO: Final = 1
-"""The priority of every pod where nothing is shaped by level."""
-
-# Ethernet protocol numbers (not address families, which would install filters for AX.25). These frames pass no nft:
-# ARP, LLDP, LACP, and what a host sends without an address (DHCP by a packet socket, duplicate address detection).
-_ANY: Final = (U32Match(value=0, mask=0, offset=0),)
-_NO_SOURCE4: Final = (U32Match(value=0, mask=0xFFFFFFFF, offset=12),)
-_NO_SOURCE6: Final = tuple(U32Match(value=0, mask=0xFFFFFFFF, offset=offset) for offset in (8, 12, 16, 20))
-CONTROL_FILTERS: Final = {
-    1: FilterSpec(protocol=0x0806, matches=_ANY, minor=numbers.CONTROL),
-    2: FilterSpec(protocol=0x88CC, matches=_ANY, minor=numbers.CONTROL),
-    3: FilterSpec(protocol=0x8809, matches=_ANY, minor=numbers.CONTROL),
-    4: FilterSpec(protocol=0x0800, matches=_NO_SOURCE4, minor=numbers.CONTROL),
-    5: FilterSpec(protocol=0x86DD, matches=_NO_SOURCE6, minor=numbers.CONTROL),
-}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Member:
-    """A workload's leaf: its level, and its limit in bits per second."""
-
-    level: Level
-    limit_bps: int | None
-
-
-@lru_cache(maxsize=4096)
-def member(level: Level, limit_bps: int | None) -> Member:
-    """A workload's leaf; equal ones are one object."""
-    return Member(level=level, limit_bps=limit_bps)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ground:
-    """What a tree stands on. `total_bps` None: unknown; `bands` None: nothing is shaped by level, only limits bite.
-
-    `parts` is how many uplinks share total and bands: 1 where they are its own. `codel_ms`: leaves have fq_codel with
-    this target, None: bfifo.
-    """
-
-    ifindex: int
-    mtu: int
-    total_bps: int | None
-    bands: PerLevel[Band] | None
-    queue_ms: int
-    filters: bool = True
-    parts: int = 1
-    codel_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,19 +75,18 @@ class _Plot:
         self._ground = ground
         self._kind = kind_on(ground.ifindex)
         self._mtu = ground.mtu
-        self._total_bps = ground.total_bps or params.UNKNOWN_TOTAL_BPS
-        off = Band(guarantee_bps=0, ceiling_bps=self._total_bps, enabled=False)
-        self._bands = ground.bands or PerLevel(off, off, off)
         counts = {level: self._count(level, members, branches) for level in Level}
         self._rates = {
-            level: params.leaf_rates(level, self._guarantee_bps(level) // ground.parts, counts[level])
+            level: params.leaf_rates(level, self._ground.guarantee_bps(level) // ground.parts, counts[level])
             for level in Level
         }
         self._minima = {level: self._admitted(level, counts[level], branches) for level in Level}
 
     def add_inner(self, specs: dict[Key, Spec], met: Mapping[int, ClassSpec]) -> Steered:
         """The total and the levels, the moved ones as the loop left them; as they are planned."""
-        total = _class(self._kind.root, params.inner_shape(self._total_bps, self._total_bps, mtu=self._mtu))
+        total = _class(
+            self._kind.root, params.inner_shape(self._ground.most_bps, self._ground.most_bps, mtu=self._mtu)
+        )
         l0, l1, l2 = (self._level(level) for level in Level)
         planned = Steered(
             total=total,
@@ -157,12 +102,12 @@ class _Plot:
 
     def add_nodes_own(self, specs: dict[Key, Spec]) -> None:
         """What an uplink has for the node itself: two leaves under L0, and one that the control filters lead to."""
-        l0_bps = self._ceiling_bps(Level.L0)
+        l0_bps = self._ground.ceiling_bps(Level.L0)
         host = params.leaf_shape(Level.L0, self._rates[Level.L0].host_bps, l0_bps, mtu=self._mtu)
         for minor in (numbers.HOST, numbers.CRITICAL):
             self._put_leaf(specs, minor, Level.L0, host, prio=0, weight=params.HOST_WEIGHT)
-            self._put_queue(specs, minor, self._countable_bps(Level.L0, None))
-        control = params.control_shape(self._total_bps, mtu=self._mtu)
+            self._put_queue(specs, minor, self._ground.countable_bps(Level.L0, None))
+        control = params.control_shape(self._ground.most_bps, mtu=self._mtu)
         parent = self._kind.class_id(numbers.TOTAL)
         self._put(specs, numbers.CONTROL, _class(parent, control, prio=0, quantum=params.quantum(self._mtu)))
         specs[QueueKey(self._ground.ifindex, numbers.CONTROL)] = LeafQueueSpec(limit=params.CONTROL_QUEUE)
@@ -179,10 +124,10 @@ class _Plot:
 
     def add_unknown(self, specs: dict[Key, Spec]) -> None:
         """The leaf of what nobody claims."""
-        l1_bps = self._ceiling_bps(Level.L1)
+        l1_bps = self._ground.ceiling_bps(Level.L1)
         unknown = params.leaf_shape(Level.L1, self._rates[Level.L1].pod_bps, l1_bps, mtu=self._mtu)
-        self._put_leaf(specs, numbers.UNKNOWN, Level.L1, unknown, prio=self._prio(Level.L1))
-        self._put_queue(specs, numbers.UNKNOWN, self._countable_bps(Level.L1, None))
+        self._put_leaf(specs, numbers.UNKNOWN, Level.L1, unknown, prio=self._ground.prio(Level.L1))
+        self._put_queue(specs, numbers.UNKNOWN, self._ground.countable_bps(Level.L1, None))
 
     def add_members(self, specs: dict[Key, Spec], members: Mapping[int, Member]) -> None:
         """The workloads' leaves: the same for all that have one level and limit."""
@@ -195,10 +140,10 @@ class _Plot:
             specs[ClassKey(ifindex, minor)], specs[QueueKey(ifindex, minor)] = made[place]
 
     def _member(self, member: Member) -> tuple[ClassSpec, LeafQueueSpec]:
-        ceil_bps = self._under(member.level, member.limit_bps)
+        ceil_bps = self._ground.under(member.level, member.limit_bps)
         shape = params.leaf_shape(member.level, self._rates[member.level].pod_bps, ceil_bps, mtu=self._mtu)
-        leaf = self._leaf(member.level, shape, prio=self._prio(member.level))
-        return leaf, self._queue(self._countable_bps(member.level, member.limit_bps))
+        leaf = self._leaf(member.level, shape, prio=self._ground.prio(member.level))
+        return leaf, self._ground.queue(self._ground.countable_bps(member.level, member.limit_bps))
 
     def add_branch(self, specs: dict[Key, Spec], branch: Branch) -> None:
         """The leaves of a workload's rules; those of its own level stand with its own leaf under one class.
@@ -217,7 +162,7 @@ class _Plot:
         least_bps = params.smallest_leaf_bps(self._mtu)
         rates = rates_within(wanted, branch.limit_bps, least_bps=least_bps)
         group = self._kind.class_id(branch.group)
-        ceil_bps = self._under(branch.level, branch.limit_bps)
+        ceil_bps = self._ground.under(branch.level, branch.limit_bps)
         shape = params.leaf_shape(branch.level, sum(rates), ceil_bps, mtu=self._mtu)
         self._put(specs, branch.group, _class(self._kind.class_id(numbers.LEVELS[branch.level]), shape))
         rest = Twig(item=-1, minor=branch.leaf, level=branch.level, minimum_bps=0, maximum_bps=None)
@@ -229,11 +174,13 @@ class _Plot:
     ) -> None:
         bounds = [bps for bps in (twig.maximum_bps, limit_bps) if bps is not None]
         most_bps = min(bounds, default=None)
-        ceil_bps = self._under(twig.level, most_bps)
+        ceil_bps = self._ground.under(twig.level, most_bps)
         shape = params.leaf_shape(twig.level, rate_bps, ceil_bps, mtu=self._mtu)
         quantum = params.quantum(self._mtu)
-        self._put(specs, twig.minor, _class(parent, shape, prio=self._prio(twig.level), quantum=quantum))
-        countable_bps = max(self._countable_bps(twig.level, most_bps), min(rate_bps, ceil_bps))
+        self._put(
+            specs, twig.minor, _class(parent, shape, prio=self._ground.prio(twig.level), quantum=quantum)
+        )
+        countable_bps = max(self._ground.countable_bps(twig.level, most_bps), min(rate_bps, ceil_bps))
         self._put_queue(specs, twig.minor, countable_bps)
 
     def _twig_bps(self, twig: Twig) -> int:
@@ -254,34 +201,13 @@ class _Plot:
             one.minimum_bps // parts for branch in branches for one in branch.twigs if one.level is level
         )
         taken_bps = count * rates.pod_bps + 2 * rates.host_bps
-        return wanted_bps, max(0, self._guarantee_bps(level) // parts // 2 - taken_bps)
-
-    def _under(self, level: Level, most_bps: int | None) -> int:
-        """The ceiling of something in a level that may have `most_bps`."""
-        ceil_bps = self._ceiling_bps(level)
-        return ceil_bps if most_bps is None else min(ceil_bps, most_bps)
+        return wanted_bps, max(0, self._ground.guarantee_bps(level) // parts // 2 - taken_bps)
 
     def _level(self, level: Level) -> ClassSpec:
-        shape = params.inner_shape(self._guarantee_bps(level), self._ceiling_bps(level), mtu=self._mtu)
+        shape = params.inner_shape(
+            self._ground.guarantee_bps(level), self._ground.ceiling_bps(level), mtu=self._mtu
+        )
         return _class(self._kind.class_id(numbers.TOTAL), shape)
-
-    def _guarantee_bps(self, level: Level) -> int:
-        return max(self._bands[level].guarantee_bps, params.FLOOR_BPS)
-
-    def _ceiling_bps(self, level: Level) -> int:
-        return max(self._bands[level].ceiling_bps, params.FLOOR_BPS)
-
-    def _countable_bps(self, level: Level, limit_bps: int | None) -> int:
-        """The rate for which a leaf's queue is made: what it can count on, min(limit, guarantee of its level)."""
-        band = self._bands[level]
-        if band.enabled and band.guarantee_bps > 0:
-            own_bps = band.guarantee_bps
-        else:
-            own_bps = band.ceiling_bps if self._ground.total_bps is not None else params.UNKNOWN_QUEUE_BPS
-        return own_bps if limit_bps is None else min(own_bps, limit_bps)
-
-    def _prio(self, level: Level) -> int:
-        return level.value if self._ground.bands is not None else NO_LEVELS_PRIO
 
     @staticmethod
     def _count(level: Level, members: Mapping[int, Member], branches: Sequence[Branch]) -> int:
@@ -302,24 +228,7 @@ class _Plot:
         return _class(self._kind.class_id(numbers.LEVELS[level]), shape, prio=prio, quantum=quantum)
 
     def _put_queue(self, specs: dict[Key, Spec], minor: int, rate_bps: int) -> None:
-        specs[QueueKey(self._ground.ifindex, minor)] = self._queue(rate_bps)
-
-    def _queue(self, rate_bps: int) -> LeafQueueSpec:
-        if self._ground.codel_ms is not None:
-            return self._fair_queue(rate_bps, self._ground.codel_ms)
-        limit = params.queue_bytes(rate_bps, target_ms=self._ground.queue_ms, mtu=self._mtu)
-        return one_queue(LeafQueueSpec(limit=limit))
-
-    def _fair_queue(self, rate_bps: int, target_ms: int) -> LeafQueueSpec:
-        target_us = params.fair_target_us(rate_bps, target_ms=target_ms, mtu=self._mtu)
-        fair = FairSpec(
-            flows=params.FAIR_FLOWS,
-            quantum=params.frame_bytes(self._mtu),
-            target_ticks=queues.codel_ticks(target_us),
-            ecn=True,
-        )
-        limit = params.fair_bytes(rate_bps, mtu=self._mtu)
-        return one_queue(LeafQueueSpec(kind=FQ_CODEL, limit=limit, fair=fair))
+        specs[QueueKey(self._ground.ifindex, minor)] = self._ground.queue(rate_bps)
 
 
 def _class(parent: int, shape: Shape, *, prio: int | None = None, quantum: int | None = None) -> ClassSpec:

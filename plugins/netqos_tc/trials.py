@@ -19,10 +19,11 @@ from netqos.errors import NetqosError
 from netqos.model.health import Finding, error, info, warning
 from netqos_tc import hooks, netmsg, numbers, queues, wire
 from netqos_tc.chooser import Chooser
+from netqos_tc.controls import CONTROL_FILTERS
 from netqos_tc.netlink import Channel, Refused
 from netqos_tc.netmsg import Request
 from netqos_tc.spec import FQ_CODEL, ClassSpec, LeafQueueSpec, LinkSpec, RedirectSpec
-from netqos_tc.tree import CONTROL_FILTERS, root_spec
+from netqos_tc.tree import root_spec
 
 _CLONE_NEWNET: Final = 0x40000000  # include/uapi/linux/sched.h
 _LOOPBACK: Final = 1

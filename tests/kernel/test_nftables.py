@@ -11,6 +11,8 @@ import pytest
 from netqos.errors import Rejected, Retryable
 from netqos.host.nftables import Nftables
 from netqos.testing.namespaces import Namespace
+from netqos_tc import nfwire
+from netqos_tc.netlink import Channel
 
 pytestmark = pytest.mark.kernel("nft")
 
@@ -32,6 +34,30 @@ def test_a_script_is_one_transaction(inside: tuple[Namespace, Nftables]) -> None
     assert namespace.run(["nft", "list", "ruleset"]).stdout == ""
     nft.run("add table inet one\nadd chain inet one some\n")
     assert "chain some" in namespace.run(["nft", "list", "ruleset"]).stdout
+
+
+def test_a_check_is_judged_by_the_kernel_and_changes_nothing(inside: tuple[Namespace, Nftables]) -> None:
+    """Not even the generation; and what is run afterwards is in force."""
+    namespace, nft = inside
+    text = "add table inet one\nadd chain inet one some { type filter hook output priority 0; }\n"
+    nft.run("add table inet kept")
+    before = namespace.call(_generation)
+    nft.check(text)
+    with pytest.raises(Retryable, match="No such file"):
+        nft.check(f"{text}add rule inet one nosuch accept\n")
+    assert namespace.run(["nft", "list", "ruleset"]).stdout == "table inet kept {\n}\n"
+    assert namespace.call(_generation) == before
+    nft.run(text)
+    assert "chain some" in namespace.run(["nft", "list", "ruleset"]).stdout
+    assert namespace.call(_generation) > before
+
+
+def _generation() -> int:
+    channel = Channel.netfilter()
+    try:
+        return nfwire.read_generation(channel.get(nfwire.get_generation()))
+    finally:
+        channel.close()
 
 
 def test_a_query_is_json_and_what_is_missing_may_come(inside: tuple[Namespace, Nftables]) -> None:

@@ -17,12 +17,13 @@ from netqos.model.rules import Rule
 from netqos.testing import states
 from netqos.testing.harness import converge
 from netqos.testing.states import G, M
-from netqos_tc import numbers
+from netqos_tc import nfwire, numbers
 from netqos_tc.audit import Auditor, Fingerprint
-from netqos_tc.backend import WHOLE_AUDIT_S
 from netqos_tc.classify import owner_of
 from netqos_tc.edits import Edit
+from netqos_tc.netlink import Channel
 from netqos_tc.spec import ClassKey, ClassSpec
+from netqos_tc.vigil import WHOLE_AUDIT_S
 from tests.kernel.tchost import UPLINK, UPLINK_INDEX, UplinkHost
 
 pytestmark = pytest.mark.kernel("veth", "htb", "u32", "nft", "nft-fib", "nft-socket")
@@ -99,6 +100,31 @@ async def test_ten_megabits_are_1250000_bytes_per_second(host: UplinkHost) -> No
     classes = pyroute2_classes(host)
     ceils = {way: classes[numbers.KINDS[way].class_id(minor)]["ceil"] for way in Direction}
     assert ceils == {Direction.TX: 1_250_000, Direction.RX: 375_000}
+
+
+async def test_a_start_where_nothing_is_shaped_writes_nothing(host: UplinkHost) -> None:
+    """Also not to find out what this kernel can do."""
+    before = generation(host)
+    backend = host.backend()
+    capabilities = await backend.probe()
+    assert (capabilities.available, capabilities.findings) == (True, ())
+    assert not backend.plan(NOTHING, await backend.observe())
+    assert (generation(host), backend.writes) == (before, 0)
+    await converge(backend, DESIRED)
+    assert generation(host) > before
+
+
+def generation(host: UplinkHost) -> int:
+    """How often anything of nftables was changed in the namespace."""
+
+    def read() -> int:
+        channel = Channel.netfilter()
+        try:
+            return nfwire.read_generation(channel.get(nfwire.get_generation()))
+        finally:
+            channel.close()
+
+    return host.namespace.call(read)
 
 
 async def test_a_second_start_writes_nothing_and_finds_the_same_handles(host: UplinkHost) -> None:

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 import pytest
 
-from netqos.model.levels import Direction, Level
+from netqos.model.levels import Direction, Level, PerDirection
 from netqos.model.plan import ApplyResult, Operation
+from netqos.model.rules import PortMatch, PortRange, Protocol, Rule
 from netqos.testing import states
 from netqos.testing.harness import converge
+from netqos.testing.states import M
 from netqos_tc.backend import TcBackend
 from netqos_tc.edits import Edit
 from netqos_tc.jobs import INCOMPLETE, SKIPPED
-from netqos_tc.spec import ClassKey, Key, RootKey
+from netqos_tc.numbers import is_pod_minor
+from netqos_tc.spec import ClassKey, ElementSpec, Key, RootKey, RulesKey, SetKey, Spec
 from tests.kernel.tchost import UPLINK, UPLINK_INDEX, UplinkHost, only
 
 pytestmark = pytest.mark.kernel("veth", "htb", "u32", "nft", "nft-fib", "nft-socket")
@@ -126,3 +129,34 @@ async def test_a_workload_keeps_its_leaf_while_its_new_one_is_held_back(host: Up
     assert (await backend.observe()).elements == elements
     await converge(backend, moved)
     assert "4e51:12" not in parents(host).values()
+
+
+async def test_a_set_and_a_group_stay_while_what_holds_them_is_held_back(host: UplinkHost) -> None:
+    """The kernel would refuse to remove a set that a chain looks up, or a class with another under it."""
+    backend = host.backend()
+    rule = Rule(matches=(PortMatch(ranges=PORTS, protocol=Protocol.TCP),), maximum_bps=5 * M)
+    ruled = replace(DESIRED, pods=(replace(BATCH, rules=PerDirection(tx=(rule,), rx=())),))
+    await converge(backend, ruled)
+    before = (await backend.observe()).specs
+    (chain,) = (key for key in before if isinstance(key, RulesKey))
+    (looked_up,) = (key for key in before if isinstance(key, SetKey))
+    plan = backend.plan(DESIRED, await backend.observe())
+    held = next(one.incident for one in plan.operations if key_of(one) == chain)
+    part = tuple(one for one in plan.operations if held not in {one.incident, *one.awaits})
+    assert (await backend.apply(replace(plan, operations=part))).ok
+    left = (await backend.observe()).specs
+    assert {chain, looked_up} <= left.keys()
+    assert {key for key in before if isinstance(key, ClassKey)} - left.keys() <= {leaf_of(before)}
+    await converge(backend, DESIRED)
+    assert not [key for key in (await backend.observe()).specs if isinstance(key, RulesKey | SetKey)]
+
+
+PORTS = tuple(PortRange(low=port, high=port) for port in range(80, 98, 2))
+
+
+def leaf_of(specs: Mapping[Key, Spec]) -> ClassKey:
+    """The leaf of the only workload on the uplink."""
+    (minor,) = {
+        one.minor for one in specs.values() if isinstance(one, ElementSpec) and is_pod_minor(one.minor)
+    }
+    return ClassKey(UPLINK_INDEX, minor)

@@ -154,6 +154,7 @@ def test_a_renamed_uplink_is_followed_by_route_and_missed_by_name(
     daemon.stop()
     named = start(["up0"])
     assert "uplink-missing" in findings(named)
+    assert comes(lambda: trees(rig), {})
     ip(rig, "link set wan0 down", "link set wan0 name up0", "link set up0 up")
     assert comes(lambda: trees(rig), {"up0": "200Mbit"})
     assert comes(lambda: "uplink-missing" in findings(named), expected=False)
@@ -194,3 +195,33 @@ def test_an_uplink_taken_out_of_the_configuration_is_left_as_it_was(
     )
     assert comes(lambda: trees(rig), {"up1": "200Mbit"})
     assert "noqueue" in rig.node.run(["tc", "qdisc", "show", "dev", "up0", "root"]).stdout
+
+
+def test_an_uplink_that_another_name_replaced_is_left_as_it_was_before_that_one_is_there(
+    rig: Rig, start: Callable[..., Daemon]
+) -> None:
+    daemon = start(["up0"])
+    assert comes(lambda: trees(rig), {"up0": "200Mbit"})
+    daemon.configure(
+        {
+            "node": {"bandwidth": {"tx": "200M", "rx": "150M"}, "uplinks": ["wan0"]},
+            "policy": {"enable": True},
+            "workloads": [workload(rig, "web", Level.L0)],
+        }
+    )
+    assert comes(lambda: "uplink-missing" in findings(daemon), expected=True)
+    assert comes(lambda: left_of_us(rig), "")
+    assert "noqueue" in rig.node.run(["tc", "qdisc", "show", "dev", "up0", "root"]).stdout
+    ip(rig, "link set up1 down", "link set up1 name wan0", "link set wan0 up")
+    assert comes(lambda: trees(rig), {"wan0": "200Mbit"})
+    assert "netqos-ifb" in left_of_us(rig)
+
+
+def left_of_us(rig: Rig) -> str:
+    """Everything in the node's kernel that bears our name or handle."""
+    shown = [
+        rig.node.run(command.split()).stdout
+        for command in ("tc qdisc show", "nft list tables", "ip -br link show")
+    ]
+    lines = "".join(shown).splitlines()
+    return "\n".join(line for line in lines if any(ours in line for ours in ("4e51:", "4e52:", "netqos")))

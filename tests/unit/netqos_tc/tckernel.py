@@ -75,11 +75,20 @@ class ModelKernel:
             remembered=remembered or {},
         )
 
-    def apply(self, operations: Iterable[Operation]) -> None:
-        edits = [one.payload for one in operations if isinstance(one.payload, Edit)]
-        self._going = {edit.key.ifindex for edit in edits if isinstance(edit.key, RootKey) and not edit.after}
-        for edit in edits:
-            self._apply(edit)
+    def apply(self, operations: Iterable[Operation], *, held: Iterable[str] = ()) -> None:
+        """Carry out what needs none of the incidents that are held back.
+
+        Trees that are to go need no class for what is new: it falls into the default there.
+        """
+        edits = [
+            (one.payload, {one.incident, *one.awaits}) for one in operations if isinstance(one.payload, Edit)
+        ]
+        self._going = {
+            edit.key.ifindex for edit, _ in edits if isinstance(edit.key, RootKey) and not edit.after
+        }
+        for edit, needed in edits:
+            if needed.isdisjoint(held):
+                self._apply(edit)
 
     def _apply(self, edit: Edit) -> None:
         if edit.before != self.specs.get(edit.key):

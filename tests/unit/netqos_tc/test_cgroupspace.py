@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from netqos.model.ids import CgroupPath
 from netqos.testing import states
-from netqos_tc import classify
+from netqos_tc import classify, tabletext
 from netqos_tc.classify import owner_of
 from netqos_tc.netclasses import NetClassesSeen
 from netqos_tc.owners import Told, collect
@@ -15,7 +15,7 @@ from netqos_tc.spec import ElementKey, ElementMap, ElementSpec
 
 def test_a_rule_counts_from_where_the_namespace_begins() -> None:
     """Level 0 is whatever is as deep as the namespace's root; the maps keep the names of the depths."""
-    text = classify.setup_text(cgroups=True, begins_at=4)
+    text = tabletext.setup_text(cgroups=True, begins_at=4)
     rules = [line for line in text.splitlines() if "socket cgroupv2" in line]
     assert [line.split("set socket ")[1] for line in rules] == [
         'cgroupv2 level 0 map @cg4 comment "netqos 4 cg4 from 4"',
@@ -24,7 +24,7 @@ def test_a_rule_counts_from_where_the_namespace_begins() -> None:
     ]
     spec = classify.table_spec(cgroups=True, begins_at=4)
     assert classify.begins_at(spec) == 4
-    assert classify.text_of(spec) == text
+    assert tabletext.text_of(spec) == text
     assert classify.begins_at(classify.table_spec(cgroups=True)) == 0
     assert spec.maps == classify.table_spec(cgroups=True).maps
 
@@ -76,8 +76,8 @@ def test_the_rule_for_version_1_takes_the_number_for_the_class() -> None:
     spec = classify.table_spec(cgroups=True, net_classes=True)
     assert classify.has_net_classes(spec)
     assert not classify.has_net_classes(classify.table_spec(cgroups=True))
-    text = classify.text_of(spec)
-    assert text == classify.setup_text(cgroups=True, net_classes=True)
+    text = tabletext.text_of(spec)
+    assert text == tabletext.setup_text(cgroups=True, net_classes=True)
     assert "meta cgroup & 0xffff0000 == 0x4e510000 meta priority set meta cgroup" in text
     assert "nc" not in {one.value for one in classify.maps(cgroups=True)}
 

@@ -12,7 +12,7 @@ from unittest import mock
 import pytest
 
 from netqos.errors import Retryable, Unsupported
-from netqos_tc import answers, netmsg, nfwire, uapi, wire
+from netqos_tc import links, netmsg, nfwire, uapi, wire
 from netqos_tc.netlink import Channel, Refused, RequestRefused
 from netqos_tc.netmsg import Message, Request
 from netqos_tc.spec import ElementKey, ElementMap
@@ -158,6 +158,6 @@ def open_channel() -> Iterator[Channel]:
 def test_ten_thousand_requests_use_one_descriptor(open_channel: Channel) -> None:
     loopback = wire.get_link(socket.if_nametoindex("lo"))
     before = len(list(Path("/proc/self/fd").iterdir()))
-    names = {answers.read_link(open_channel.get(loopback)).name for _ in range(10_000)}
+    names = {links.read_link(open_channel.get(loopback)).name for _ in range(10_000)}
     assert names == {"lo"}
     assert len(list(Path("/proc/self/fd").iterdir())) == before

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from netqos_tc.answers import Link
 from netqos_tc.directpackets import SHOWN_S, DirectPackets
+from netqos_tc.links import Link
 
 LINKS = {
     2: Link(ifindex=2, name="up0", kind="veth", alias="", is_up=True, queue_length=1000, mtu=1500),

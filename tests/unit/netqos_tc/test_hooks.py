@@ -10,7 +10,7 @@ from pyroute2.netlink.rtnl.ifinfmsg import ifinfmsg
 from pyroute2.netlink.rtnl.tcmsg import tcmsg
 
 from netqos_tc import hooks, netmsg, numbers, uapi, wire
-from netqos_tc.answers import Link
+from netqos_tc.links import Link
 from netqos_tc.netmsg import Message, Request
 from netqos_tc.spec import FilterSpec, LinkSpec, RedirectSpec, U32Match
 

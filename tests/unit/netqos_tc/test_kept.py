@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from netqos.host.state import StateFolder
-from netqos_tc.answers import Link
 from netqos_tc.kept import KeptRoots, document_name
+from netqos_tc.links import Link
 from netqos_tc.root import Root, to_document
 
 TBF = Root(kind="tbf", handle=0x770000, options=b"\x01\x02")

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from netqos_tc import classify, numbers
+from netqos_tc.controls import CONTROL_FILTERS
 from netqos_tc.lifeline import is_vital
 from netqos_tc.spec import (
     ChainSpec,
@@ -24,7 +25,6 @@ from netqos_tc.spec import (
     TableKey,
     TableSpec,
 )
-from netqos_tc.tree import CONTROL_FILTERS
 
 TABLE = classify.table_spec(cgroups=True)
 OUTPUT = next(one for one in TABLE.chains if one.name == "output")

@@ -12,8 +12,9 @@ from netqos.model.levels import PerLevel
 from netqos.testing import states
 from netqos.testing.states import M
 from netqos_tc import numbers
+from netqos_tc.ground import Ground
 from netqos_tc.moves import Steered
-from netqos_tc.tree import Ground, tree
+from netqos_tc.tree import tree
 
 TOTAL = 600 * M // 8
 

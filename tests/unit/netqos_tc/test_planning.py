@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from netqos.model.desired import NOTHING, DesiredPod, DesiredState
 from netqos.model.health import Severity
-from netqos.model.ids import CgroupPath
+from netqos.model.ids import CgroupPath, IfName
 from netqos.model.levels import Direction, Level, PerDirection
 from netqos.model.plan import Plan, Verb
-from netqos.model.rules import Rule
+from netqos.model.rules import PortMatch, PortRange, Protocol, Rule
 from netqos.testing import states
 from netqos.testing.states import G, M
 from netqos.testing.strategies import NAMES, desired_states
@@ -41,6 +41,7 @@ from netqos_tc.spec import (
     QueueKey,
     RootKey,
     RulesKey,
+    SetKey,
     Spec,
     TableKey,
     TableSpec,
@@ -49,6 +50,8 @@ from tests.unit.netqos_tc.tckernel import PORT, ModelKernel
 
 UP = states.uplink(index=2)
 WEB = states.pod("prod/web", Level.L0, addresses=("10.88.0.10", "fd00:88::10"))
+DB = states.pod("prod/db", Level.L1, addresses=("10.88.0.11",))
+BATCH = states.pod("batch/batch", Level.L2, addresses=("10.88.0.12",))
 
 
 def kernel() -> ModelKernel:
@@ -262,10 +265,59 @@ def test_a_class_that_goes_is_of_the_incident_of_what_it_waits_for() -> None:
     assert isinstance(spec, ClassSpec)
     group = numbers.minor_of(spec.parent)
     made = bring(model, states.node((), uplinks=(UP,)))
-    found = {one.payload.key: one.incident for one in made.operations if isinstance(one.payload, Edit)}
-    assert found[ClassKey(2, twig)] == f"chain r{leaf:x}tx"
-    assert found[ClassKey(2, leaf)] == "element 10.88.0.10 of map tx4"
-    assert found[ClassKey(2, group)] in {found[ClassKey(2, twig)], found[ClassKey(2, leaf)]}
+    found = needed(made)
+    chain = {f"chain r{leaf:x}tx"}
+    elements = {"element 10.88.0.10 of map tx4", "element fd00:88::10 of map tx6"}
+    assert found[ClassKey(2, twig)] == chain
+    assert found[ClassKey(2, leaf)] == elements
+    assert found[ClassKey(2, group)] == chain | elements
+
+
+def test_a_set_that_goes_is_of_the_incidents_of_all_chains_that_look_it_up() -> None:
+    """The kernel refuses to remove it before; one that is held back holds back its own sets and no other ones."""
+    model = kernel()
+    desired = states.node((ruled(WEB, 80, 8), ruled(DB, 80, 8), ruled(BATCH, 81, 8)), uplinks=(UP,))
+    bring(model, desired)
+    chains = {name: {f"chain r{leaf_of(model, name):x}tx"} for name in ("prod/web", "prod/db", "batch/batch")}
+    sets = {key: spec for key, spec in model.specs.items() if isinstance(key, SetKey)}
+    assert len(sets) == 2
+    made = bring(model, states.node((ruled(WEB, 81, 9), DB, ruled(BATCH, 81, 8)), uplinks=(UP,)))
+    (gone,) = sets.keys() - model.specs.keys()
+    assert needed(made)[gone] == chains["prod/web"] | chains["prod/db"]
+
+
+def ruled(pod: DesiredPod, first_port: int, dscp: int) -> DesiredPod:
+    """With a rule for more ports than nft rules of single values are made of."""
+    ports = tuple(PortRange(low=first_port + 2 * one, high=first_port + 2 * one) for one in range(9))
+    rule = Rule(matches=(PortMatch(ranges=ports, protocol=Protocol.TCP),), dscp=dscp)
+    return replace(pod, rules=PerDirection(tx=(rule,), rx=()))
+
+
+def needed(made: Plan) -> dict[Key, set[str]]:
+    """Without which incidents nothing is done to an object."""
+    return {
+        one.payload.key: {one.incident, *one.awaits}
+        for one in made.operations
+        if isinstance(one.payload, Edit)
+    }
+
+
+@settings(max_examples=60)
+@given(data=st.data(), first=desired_states(UP), second=desired_states(UP))
+def test_whatever_is_held_back_the_kernel_refuses_nothing_of_the_rest(
+    data: st.DataObject, first: DesiredState, second: DesiredState
+) -> None:
+    """Two trees of egress, of which, or of the table, others removed something; each object of the plan may fail."""
+    model = kernel()
+    other = replace(UP, name=IfName("up1"), index=3)
+    first, second = (replace(one, uplinks=(*one.uplinks, other)) for one in (first, second))
+    bring(model, first)
+    lost = data.draw(st.sets(st.sampled_from([2, 3, None])))
+    model.specs = {key: spec for key, spec in model.specs.items() if device_of(key) not in lost}
+    made = plan(second, model.observe())
+    incidents = sorted({one.incident for one in made.operations})
+    held = data.draw(st.sets(st.sampled_from(incidents), max_size=3)) if incidents else set()
+    model.apply(made.operations, held=held)
 
 
 # ---------------------------------------------------------------- what others put into our tree
@@ -519,6 +571,20 @@ def test_while_no_uplink_is_known_nothing_is_taken_away_unless_it_is_off() -> No
     assert not plan(replace(desired, uplinks=()), model.observe())
     bring(model, replace(states.switched_off(desired), uplinks=()))
     assert model.specs == {}
+
+
+@pytest.mark.parametrize("complete", [True, False])
+def test_uplinks_that_are_named_and_not_there_leave_nothing_of_ours_on_others(*, complete: bool) -> None:
+    """And nothing behind the workloads, since nothing comes in by an uplink; with the device all of it is back."""
+    model = kernel()
+    desired = states.node((WEB,), uplinks=(UP,))
+    bring(model, desired)
+    shaped = dict(model.specs)
+    elsewhere = replace(desired, uplinks=(), missing_uplinks=(IfName("up9"),), complete=complete)
+    bring(model, elsewhere)
+    assert model.specs == ({} if complete else shaped)
+    bring(model, desired)
+    assert model.specs == shaped
 
 
 def test_an_uplink_without_a_total_is_not_shaped_beside_one_that_is() -> None:

@@ -44,12 +44,15 @@ class FakeNft:
     with_cgroups: NetqosError | None = None
     with_sources: NetqosError | None = None
 
-    def run(self, commands: str) -> None:
+    def check(self, commands: str) -> None:
         problem = self.with_cgroups if "cgroupv2" in commands else self.without_cgroups
         if "fib saddr . iif" in commands:
             problem = self.with_sources
         if problem is not None:
             raise problem
+
+    def run(self, commands: str) -> None:
+        raise NotImplementedError(commands)
 
     def query(self, command: str) -> dict[str, object]:
         raise NotImplementedError(command)
@@ -149,7 +152,7 @@ def test_what_is_missing(
 class ShiftingNft(FakeNft):
     """Takes every level but the deepest."""
 
-    def run(self, commands: str) -> None:
+    def check(self, commands: str) -> None:
         if "level 255" in commands:
             raise Unsupported("Operation not supported")
 

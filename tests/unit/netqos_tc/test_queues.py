@@ -13,12 +13,13 @@ from netqos.model.desired import Band
 from netqos.model.levels import Level, PerLevel
 from netqos.testing import states
 from netqos_tc import layout, numbers, params, queues, uapi
+from netqos_tc.ground import Ground, Member
 from netqos_tc.layout import Facilities
 from netqos_tc.netmsg import attributes
 from netqos_tc.observed import TcObserved
 from netqos_tc.options import Options
 from netqos_tc.spec import FQ_CODEL, FairSpec, LeafQueueSpec, QueueKey, Spec
-from netqos_tc.tree import Ground, Member, tree
+from netqos_tc.tree import tree
 
 M = 1_000_000
 MINOR = 0x1001

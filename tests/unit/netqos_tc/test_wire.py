@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from pyroute2.netlink.rtnl.tcmsg import tcmsg
 
 from netqos_tc import answers, netmsg, nfwire, numbers, queues, wire
+from netqos_tc.controls import CONTROL_FILTERS
 from netqos_tc.netmsg import Message, Request
 from netqos_tc.spec import (
     ClassSpec,
@@ -23,7 +24,7 @@ from netqos_tc.spec import (
     RootSpec,
     U32Match,
 )
-from netqos_tc.tree import CONTROL_FILTERS, root_spec
+from netqos_tc.tree import root_spec
 
 IFINDEX = 7
 u32 = st.integers(0, 2**32 - 1)

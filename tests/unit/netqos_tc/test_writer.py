@@ -17,7 +17,7 @@ from netqos.model.plan import ApplyResult, Operation
 from netqos.model.rules import Rule
 from netqos.testing import states
 from netqos.testing.filehosts import MemoryState
-from netqos_tc import answers, changes, classify, describe, numbers, uapi, wire
+from netqos_tc import answers, changes, classify, describe, links, numbers, tabletext, uapi, wire
 from netqos_tc.contents import Contents
 from netqos_tc.edits import Edit
 from netqos_tc.jobs import INCOMPLETE, SKIPPED
@@ -88,8 +88,8 @@ class FakeReader:
     def has_table(self) -> bool:
         return TableKey() in self.ours
 
-    def link(self, ifindex: int) -> answers.Link:
-        return answers.Link(ifindex=ifindex, name="up0", mtu=1500)
+    def link(self, ifindex: int) -> links.Link:
+        return links.Link(ifindex=ifindex, name="up0", mtu=1500)
 
     def classes(self, ifindex: int) -> list[mock.Mock]:
         keys = [key for key in self.ours if isinstance(key, ClassKey) and key.ifindex == ifindex]
@@ -114,6 +114,9 @@ class FakeNft:
         if self.problem is not None:
             problem, self.problem = self.problem, None
             raise problem
+
+    def check(self, commands: str) -> None:
+        raise NotImplementedError(commands)
 
     def query(self, command: str) -> dict[str, object]:
         raise NotImplementedError(command)
@@ -411,8 +414,8 @@ async def test_an_element_of_another_type_of_map_makes_the_table_anew() -> None:
     host = Host(nft=FakeNft(Rejected("nft: File exists")))
     assert (await host.apply(table)).ok
     assert host.nft.scripts == [
-        classify.repair_text(damaged, spec),
-        classify.removal_text() + classify.setup_text(cgroups=True),
+        tabletext.repair_text(damaged, spec),
+        tabletext.removal_text() + tabletext.setup_text(cgroups=True),
     ]
 
 
