@@ -49,11 +49,8 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        folders = item.path.parts
-        if "kernel" in folders:
+        if not {"kernel", "system"}.isdisjoint(item.path.parts):
             item.add_marker("kernel")
-        if "kernel" in folders or "system" in folders:
-            item.add_marker("serial")
 
 
 def _refuse_skip(report: pytest.TestReport | pytest.CollectReport) -> None:

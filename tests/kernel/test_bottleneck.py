@@ -31,7 +31,10 @@ from tests.bench.bottleneck import (
 )
 from tests.bench.shapers import M, running
 
-pytestmark = pytest.mark.kernel("htb", "nft", "nft-fib", "nft-socket", "bridge", "tool:iperf3")
+pytestmark = [
+    pytest.mark.kernel("htb", "nft", "nft-fib", "nft-socket", "bridge", "tool:iperf3"),
+    pytest.mark.serial,
+]
 
 NARROW = 0.8
 

@@ -9,7 +9,10 @@ from netqos.engine.scenario import read_scenario
 from tests.bench.predicted import API, BATCH, CASES, RX, TX, WEB, Case, case, pod
 from tests.bench.predictions import compared, text_of
 
-pytestmark = pytest.mark.kernel("veth", "htb", "ifb", "nft", "nft-fib", "nft-socket", "tool:iperf3")
+pytestmark = [
+    pytest.mark.kernel("veth", "htb", "ifb", "nft", "nft-fib", "nft-socket", "tool:iperf3"),
+    pytest.mark.serial,
+]
 
 TOLERANCE = 0.15
 SMALL = (

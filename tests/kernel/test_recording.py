@@ -15,11 +15,14 @@ import pytest
 
 from netqos.cli.ctl import main
 from netqos.model.levels import Level
-from netqos.testing.daemon import Daemon, netqosctl, workload
+from netqos.testing.daemon import Daemon, netqosctl, running, workload
 from netqos.testing.netns import Rig
 from netqos.testing.traffic import Traffic
 
-pytestmark = pytest.mark.kernel("htb", "nft", "u32", "ifb", "clsact", "nft-fib", "nft-socket")
+pytestmark = [
+    pytest.mark.kernel("htb", "nft", "u32", "ifb", "clsact", "nft-fib", "nft-socket"),
+    pytest.mark.serial,
+]
 
 LEVELS = {"web": Level.L0, "api": Level.L1, "batch": Level.L2}
 OTHER = "policy: {enable: true, levels: {l1: {txMin: 10%, rxMin: 10%}, l2: {txMin: 10%, rxMin: 10%}}}"
@@ -35,10 +38,8 @@ def rig() -> Iterator[Rig]:
 def daemon(rig: Rig) -> Iterator[Daemon]:
     workloads = [workload(rig, name, level) for name, level in LEVELS.items()]
     config = {"node": {"bandwidth": {"tx": "80M", "rx": "60M"}}, "policy": {"enable": True}}
-    daemon = Daemon(rig, {**config, "workloads": workloads})
-    daemon.start()
-    yield daemon
-    daemon.stop()
+    with running(rig, {**config, "workloads": workloads}) as daemon:
+        yield daemon
 
 
 @contextmanager

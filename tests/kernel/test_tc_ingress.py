@@ -219,6 +219,7 @@ async def choosing(node: ShapedNode) -> None:
     os.close(program)
 
 
+@pytest.mark.serial
 async def test_services_reach_pods_of_the_same_bridge_at_once() -> None:
     """A redirect before the connection is confirmed would forget it; the first packet would be sent again after 1 s."""
     with shaped_node("web", "bulk", network=NETWORKS["services"]) as node:
@@ -228,6 +229,7 @@ async def test_services_reach_pods_of_the_same_bridge_at_once() -> None:
             assert transfer(path, 10_000) < 0.8, path.name
 
 
+@pytest.mark.serial
 async def test_levels_get_their_guarantees_of_what_is_received() -> None:
     with shaped_node("web", "db", "bulk") as node, flows(node) as traffic:
         names = {"web": Level.L0, "db": Level.L1, "bulk": Level.L2}
@@ -245,6 +247,7 @@ async def test_levels_get_their_guarantees_of_what_is_received() -> None:
     assert list(levels) == pytest.approx([30 * M, 18 * M, 12 * M], rel=0.05)
 
 
+@pytest.mark.serial
 @pytest.mark.parametrize("limit_bps", [10 * M, 100 * M])
 async def test_a_limit_for_what_is_received_holds_against_tcp_and_udp(limit_bps: int) -> None:
     """A machine that is busy may stall a sender, which asks for less meanwhile: so one window of several counts."""
@@ -263,6 +266,7 @@ async def test_a_limit_for_what_is_received_holds_against_tcp_and_udp(limit_bps:
     pytest.fail(f"limits {limits}, met {met}")
 
 
+@pytest.mark.serial
 async def test_what_stays_in_the_node_is_held_by_nothing() -> None:
     """A pod that may receive 5M from outside takes more than the node's total from its neighbour, and as much again."""
     with shaped_node("web", "bulk") as node, flows(node) as traffic:
@@ -365,6 +369,7 @@ async def test_whoever_is_killed_at_any_step_leaves_what_the_next_one_takes_over
         assert leftovers(node) == before
 
 
+@pytest.mark.serial
 @pytest.mark.parametrize("has_hook", [True, False])
 async def test_coming_and_going_under_load_loses_nothing_but_where_a_hook_is_made(has_hook: bool) -> None:
     """The kernel stops a device for about a millisecond while it gets its hook, or loses it."""

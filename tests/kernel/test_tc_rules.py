@@ -158,6 +158,7 @@ def pause(seconds: float) -> None:
 # ---------------------------------------------------------------- what is held
 
 
+@pytest.mark.serial
 @pytest.mark.parametrize(("way", "most_bps"), [(TX, 8 * M), (RX, 5 * M)])
 async def test_a_port_has_its_maximum_and_the_rest_has_what_the_pod_has(
     way: Direction, most_bps: int
@@ -172,6 +173,7 @@ async def test_a_port_has_its_maximum_and_the_rest_has_what_the_pod_has(
     assert found["web"] == pytest.approx(20, rel=0.1)
 
 
+@pytest.mark.serial
 @pytest.mark.parametrize(("way", "least_bps"), [(TX, 12 * M), (RX, 8 * M)])
 async def test_a_minimum_is_kept_when_the_pods_of_a_level_want_all(way: Direction, least_bps: int) -> None:
     """Without it the four leaves of the level would have a quarter each."""
@@ -190,6 +192,7 @@ async def test_a_minimum_is_kept_when_the_pods_of_a_level_want_all(way: Directio
     assert found["web"] + found["one"] + found["two"] <= (total_bps * 3 // 10 - least_bps) / M * 1.15
 
 
+@pytest.mark.serial
 @pytest.mark.parametrize(("way", "limit_bps"), [(TX, 10 * M), (RX, 6 * M)])
 async def test_no_rule_lets_a_pod_out_of_its_limit(way: Direction, limit_bps: int) -> None:
     """Measured with a leaf for the rule under the other level: 80 + 520 Mbit/s for a limit of 80."""
@@ -344,6 +347,7 @@ async def test_a_pod_on_the_hosts_network_has_its_egress_rules() -> None:
 # ---------------------------------------------------------------- what changes, and what comes back
 
 
+@pytest.mark.serial
 @pytest.mark.parametrize("way", [TX, RX])
 async def test_the_first_rule_comes_and_the_last_goes_under_load_without_a_loss(way: Direction) -> None:
     with shaped_node("web") as node:

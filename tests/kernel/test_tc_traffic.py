@@ -24,7 +24,10 @@ from netqos_tc.spec import ClassSpec
 from tests.kernel.tchost import make_backend
 from tests.kernel.tcnode import ShapedNode, id_of, send, shaped_node, take_all, transfers
 
-pytestmark = pytest.mark.kernel("veth", "htb", "u32", "nft", "nft-fib", "nft-socket", "tool:iperf3")
+pytestmark = [
+    pytest.mark.kernel("veth", "htb", "u32", "nft", "nft-fib", "nft-socket", "tool:iperf3"),
+    pytest.mark.serial,
+]
 
 PORT = 7011
 

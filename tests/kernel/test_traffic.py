@@ -15,7 +15,7 @@ from netqos.testing.probes import listen, start_connects, start_echo
 from netqos.testing.traffic import UDP_PAYLOAD, Datagrams, Traffic, arriving
 from tests.bench.baseline import install_static, static_class
 
-pytestmark = pytest.mark.kernel("veth", "htb", "nft", "tool:iperf3")
+pytestmark = [pytest.mark.kernel("veth", "htb", "nft", "tool:iperf3"), pytest.mark.serial]
 
 TOTAL_BPS = 100_000_000
 BANDS = PerLevel(

@@ -11,12 +11,11 @@ from pathlib import Path
 import pytest
 
 from netqos.model.levels import Direction, Level
-from netqos.testing.daemon import Daemon, workload
+from netqos.testing.daemon import Daemon, document, running
 from netqos.testing.netns import Rig
 from netqos.testing.networks import NETWORKS, OUTSIDE, SECOND_WIRE
 from netqos.testing.traffic import TcpFlow
 from tests.bench import uplinks
-from tests.bench.shapers import running
 
 pytestmark = [pytest.mark.kernel("htb", "nft", "bridge", "nft-fib", "nft-socket"), pytest.mark.serial]
 
@@ -74,19 +73,9 @@ def rig() -> Iterator[Rig]:
 
 @contextlib.contextmanager
 def shared(rig: Rig) -> Iterator[Daemon]:
-    daemon = Daemon(
-        rig,
-        {
-            "node": {"bandwidth": {"tx": "100M", "rx": "150M"}},
-            "policy": {"enable": True},
-            "workloads": [workload(rig, "web", Level.L0), workload(rig, "batch", Level.L2)],
-        },
-    )
-    daemon.start()
-    try:
+    total = {"bandwidth": {"tx": "100M", "rx": "150M"}}
+    with running(rig, document(rig, {"web": Level.L0, "batch": Level.L2}, node=total)) as daemon:
         yield daemon
-    finally:
-        daemon.stop()
 
 
 def flow(rig: Rig, pod: str, port: int, *, second: bool) -> TcpFlow:

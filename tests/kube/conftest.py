@@ -8,9 +8,12 @@ from typing import Any
 import pytest
 
 from netqos.testing.faultproxy import FaultProxy
+from tests.apiserver.fixtures import MakeProxy
+from tests.apiserver.kube import Kube
 from tests.apiserver.launch import write_kubeconfig
 from tests.apiserver.server import ApiServer
 from tests.kube.followed import Followed
+from tests.kube.kubenode import Node, following
 
 Follow = Callable[..., Followed]
 
@@ -29,3 +32,9 @@ def follow(tmp_path: Path) -> Iterator[Follow]:
             return stack.enter_context(Followed(kubeconfig, node, **more))
 
         yield start
+
+
+@pytest.fixture
+def node(kube: Kube, apiserver: ApiServer, make_proxy: MakeProxy) -> Iterator[Node]:
+    with following(kube, make_proxy(apiserver)) as node:
+        yield node

@@ -12,12 +12,11 @@ import pytest
 from netqos.testing.faultreplies import status
 from tests.apiserver.kube import Kube
 from tests.apiserver.launch import write_kubeconfig
+from tests.kube.kubenode import EGRESS, Node, fresh
 from tests.kube.site import site
-from tests.kube.test_daemon import EGRESS, Node, eventually, fresh, node
+from tests.waiting import wait_until
 
-__all__ = ["node"]
-
-pytestmark = [pytest.mark.kernel("htb", "nft"), pytest.mark.serial]
+pytestmark = pytest.mark.kernel("htb", "nft")
 
 HOUR_S = 3600.0
 # Wall time alone is moved, as by `date -s`; no other process is touched.
@@ -69,7 +68,7 @@ def clock(node: Node, kube: Kube) -> WallClock:
     kube.create_pod("web", ips=["10.88.0.11"], annotations={EGRESS: "11M"})
     clock = WallClock(node.rig.folder)
     node.daemon.start(env=clock.env)
-    eventually(lambda: fresh(node) and "ceil 11Mbit" in node.classes())
+    wait_until(lambda: fresh(node) and "ceil 11Mbit" in node.classes())
     return clock
 
 
@@ -78,14 +77,14 @@ def watches(node: Node) -> int:
 
 
 def test_nothing_is_asked_anew_and_changes_arrive(node: Node, kube: Kube, clock: WallClock) -> None:
-    eventually(lambda: watches(node) == 3)
+    wait_until(lambda: watches(node) == 3)
     asked = len(node.proxy.requests)
     for hours in (5, -5):
         clock.shift(hours * HOUR_S)
         time.sleep(1.5)
         assert (len(node.proxy.requests), fresh(node)) == (asked, True)
         kube.annotate_pod("web", {EGRESS: f"{12 + hours}M"})
-        eventually(lambda hours=hours: f"ceil {12 + hours}Mbit" in node.classes(), 3)  # type: ignore[misc] # the loop's own
+        wait_until(lambda hours=hours: f"ceil {12 + hours}Mbit" in node.classes(), 3)  # type: ignore[misc] # the loop's own
         assert node.status()["sources"]["pods"]["age_s"] < 60
         assert node.codes() == set()
 
@@ -95,7 +94,7 @@ def test_an_outage_over_jumps_has_its_true_age_and_ends_at_once(
 ) -> None:
     node.proxy.refuse()
     node.proxy.reset()
-    eventually(lambda: node.sources()["pods"] == "stale")
+    wait_until(lambda: node.sources()["pods"] == "stale")
     kube.annotate_pod("web", {EGRESS: "12M"})
     for hours in (5, -5):
         clock.shift(hours * HOUR_S)
@@ -103,8 +102,8 @@ def test_an_outage_over_jumps_has_its_true_age_and_ends_at_once(
         assert 1 < node.status()["sources"]["pods"]["age_s"] < 60
     assert "ceil 11Mbit" in node.classes()
     node.proxy.restore()
-    eventually(lambda: "ceil 12Mbit" in node.classes(), 4)
-    eventually(lambda: fresh(node))
+    wait_until(lambda: "ceil 12Mbit" in node.classes(), 4)
+    wait_until(lambda: fresh(node))
 
 
 def test_a_token_is_renewed_by_what_the_server_says_of_it(node: Node, kube: Kube, clock: WallClock) -> None:
@@ -116,8 +115,8 @@ def test_a_token_is_renewed_by_what_the_server_says_of_it(node: Node, kube: Kube
         node.proxy.answer(status(401), times=3)
         node.proxy.reset()
         kube.annotate_pod("web", {EGRESS: f"{12 + hours}M"})
-        eventually(lambda hours=hours: f"ceil {12 + hours}Mbit" in node.classes(), 4)  # type: ignore[misc] # as above
-        eventually(lambda: fresh(node))
+        wait_until(lambda hours=hours: f"ceil {12 + hours}Mbit" in node.classes(), 4)  # type: ignore[misc] # as above
+        wait_until(lambda: fresh(node))
         assert node.proxy.requests[-1].headers["authorization"].endswith(token)
     assert len(node.proxy.requests) - seen < 40
 
@@ -126,13 +125,13 @@ def test_a_jump_never_lengthens_an_override(node: Node, clock: WallClock) -> Non
     uid = node.pods()["web"]["uid"]
     path = f"/v1/overrides/{uid}"
     node.daemon.client.put(path, {"egress": "7M", "ttl": "1h"})
-    eventually(lambda: "ceil 7Mbit" in node.classes())
+    wait_until(lambda: "ceil 7Mbit" in node.classes())
     clock.shift(5 * HOUR_S)
-    eventually(lambda: "ceil 11Mbit" in node.classes(), 3)
+    wait_until(lambda: "ceil 11Mbit" in node.classes(), 3)
     node.daemon.client.put(path, {"egress": "7M", "ttl": "4s"})
     clock.shift(-5 * HOUR_S)
-    eventually(lambda: "ceil 7Mbit" in node.classes(), 2)
-    eventually(lambda: "ceil 11Mbit" in node.classes(), 8)
+    wait_until(lambda: "ceil 7Mbit" in node.classes(), 2)
+    wait_until(lambda: "ceil 11Mbit" in node.classes(), 8)
 
 
 def test_a_file_of_another_time_is_taken(node: Node, clock: WallClock) -> None:
@@ -150,4 +149,4 @@ def test_a_file_of_another_time_is_taken(node: Node, clock: WallClock) -> None:
         fresh_file.write_text(json.dumps(document), encoding="utf-8")
         os.utime(fresh_file, (moment, moment))
         fresh_file.rename(path)
-        eventually(lambda percent=percent: ceiling() == percent, 5)  # type: ignore[misc] # as above
+        wait_until(lambda percent=percent: ceiling() == percent, 5)  # type: ignore[misc] # as above

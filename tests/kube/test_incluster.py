@@ -9,12 +9,11 @@ import pytest
 
 from netqos.testing.faultreplies import status
 from tests.apiserver.kube import Kube
+from tests.kube.kubenode import EGRESS, Node, fresh
 from tests.kube.site import site
-from tests.kube.test_daemon import EGRESS, Node, eventually, fresh, node
+from tests.waiting import wait_until
 
-__all__ = ["node"]
-
-pytestmark = [pytest.mark.kernel("htb", "nft"), pytest.mark.serial]
+pytestmark = pytest.mark.kernel("htb", "nft")
 
 SITE = """
 import os
@@ -38,7 +37,7 @@ def account(node: Node, kube: Kube) -> Path:
     host, _, port = node.proxy.url.removeprefix("https://").rpartition(":")
     env = {"KUBERNETES_SERVICE_HOST": host, "KUBERNETES_SERVICE_PORT": port}
     node.daemon.start(env={**env, **site(node.rig.folder / "site", SITE.format(folder=str(folder)))})
-    eventually(lambda: fresh(node) and "ceil 11Mbit" in node.classes())
+    wait_until(lambda: fresh(node) and "ceil 11Mbit" in node.classes())
     return folder
 
 
@@ -55,7 +54,7 @@ def test_a_token_that_was_renewed(node: Node, kube: Kube, account: Path) -> None
     node.proxy.answer(status(401), times=3)
     node.proxy.reset()
     kube.annotate_pod("web", {EGRESS: "12M"})
-    eventually(lambda: "ceil 12Mbit" in node.classes() and fresh(node), 5)
+    wait_until(lambda: "ceil 12Mbit" in node.classes() and fresh(node), 5)
     assert node.proxy.requests[-1].headers["authorization"].endswith(token)
 
 
@@ -63,9 +62,9 @@ def test_a_certificate_of_another_authority(node: Node, kube: Kube, account: Pat
     """Refused as long as the folder has the old authority, whatever else is there."""
     node.proxy.change_certificate(trusted=False)
     node.proxy.reset()
-    eventually(lambda: node.sources()["pods"] == "stale")
+    wait_until(lambda: node.sources()["pods"] == "stale")
     kube.annotate_pod("web", {EGRESS: "12M"})
     renew(account, kube)
     assert "ceil 11Mbit" in node.classes()
     node.proxy.change_certificate(trusted=True, forget=True)
-    eventually(lambda: "ceil 12Mbit" in node.classes() and fresh(node), 5)
+    wait_until(lambda: "ceil 12Mbit" in node.classes() and fresh(node), 5)

@@ -3,33 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import ExitStack
 from typing import Any
 
 import pytest
 
-from netqos.testing.netns import Rig
-from netqos.testing.relay import Relay
-from tests.apiserver.fixtures import MakeProxy
 from tests.apiserver.kube import Kube
-from tests.apiserver.server import ApiServer
 from tests.kernel.foreign import limit_as_cni
-from tests.kube.test_daemon import EGRESS, RULES, Node, eventually
+from tests.kube.kubenode import EGRESS, Node
+from tests.waiting import wait_until
 
-pytestmark = [pytest.mark.kernel("htb", "nft", "tbf", "ifb", "u32"), pytest.mark.serial]
+pytestmark = pytest.mark.kernel("htb", "nft", "tbf", "ifb", "u32")
 
 K8S_EGRESS, K8S_INGRESS = "kubernetes.io/egress-bandwidth", "kubernetes.io/ingress-bandwidth"
-
-
-@pytest.fixture
-def node(kube: Kube, apiserver: ApiServer, make_proxy: MakeProxy) -> Iterator[Node]:
-    proxy = make_proxy(apiserver)
-    kube.create_service_account("netqos", rules=RULES)
-    with ExitStack() as stack:
-        rig = stack.enter_context(Rig(pods=("web",)))
-        stack.enter_context(Relay(rig, int(proxy.url.rpartition(":")[2])))
-        yield Node(rig, kube, proxy, kube.request_token("netqos"))
 
 
 def last_choice(node: Node, kube: Kube, way: str) -> dict[str, Any]:
@@ -45,7 +30,7 @@ def test_the_annotation_of_kubernetes_is_left_to_the_cni_and_ours_still_counts(
         "web", ips=[node.rig.pod("web").address], annotations={K8S_EGRESS: "7M", K8S_INGRESS: "9M"}
     )
     node.daemon.start()
-    eventually(lambda: "web" in node.pods())
+    wait_until(lambda: "web" in node.pods())
     assert "limited-by-cni" in node.codes()
     assert node.pods()["web"]["limits"]["egress"]["bps"] is None
     link = node.rig.pod("web").link
@@ -59,6 +44,6 @@ def test_the_annotation_of_kubernetes_is_left_to_the_cni_and_ours_still_counts(
     (written,) = json.loads((node.daemon.paths.net / "pods").read_text()).values()
     assert "bandwidth_max" not in json.dumps(written)
     kube.annotate_pod("web", {EGRESS: "5M"})
-    eventually(lambda: "ceil 5Mbit" in node.classes())
+    wait_until(lambda: "ceil 5Mbit" in node.classes())
     assert "tbf 1: root" in node.rig.node.run(["tc", "qdisc", "show", "dev", link]).stdout
     node.daemon.stop()

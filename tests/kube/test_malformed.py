@@ -16,11 +16,10 @@ import pytest
 
 from tests.apiserver.client import Document
 from tests.apiserver.kube import Kube
-from tests.kube.test_daemon import EGRESS, EVENTS, Node, eventually, fresh, node
+from tests.kube.kubenode import EGRESS, EVENTS, Node, fresh
+from tests.waiting import wait_until
 
-__all__ = ["node"]
-
-pytestmark = [pytest.mark.kernel("htb", "nft"), pytest.mark.serial]
+pytestmark = pytest.mark.kernel("htb", "nft")
 
 INGRESS = "koordinator.sh/ingress-bandwidth"
 OLD_EGRESS = "kubernetes.io/egress-bandwidth"
@@ -86,13 +85,13 @@ def rejected(node: Node) -> Counter[str]:
 
 def until_told(node: Node, code: str, before: int) -> None:
     """Wait until there is a finding, and more of its kind are counted than before."""
-    eventually(lambda: code in node.codes() and rejected(node)[code] > before)
+    wait_until(lambda: code in node.codes() and rejected(node)[code] > before)
 
 
 def start(node: Node) -> None:
     node.daemon.configure({**node.document, "metrics": {"listen": "127.0.0.1:9469"}})
     node.daemon.start()
-    eventually(lambda: fresh(node))
+    wait_until(lambda: fresh(node))
 
 
 @pytest.mark.parametrize("batch", BATCHES)
@@ -100,13 +99,13 @@ def test_a_wrong_annotation_is_told_and_counted_once(node: Node, kube: Kube, bat
     given = {f"bad-{number}": texts for number, texts in enumerate(BATCHES[batch])}
     kube.create_pod("good", ips=["10.88.9.1"], annotations={EGRESS: "11M", INGRESS: "12M"})
     start(node)
-    eventually(lambda: "ceil 11Mbit" in node.classes())
+    wait_until(lambda: "ceil 11Mbit" in node.classes())
     good, before = node.pods()["good"], node.classes()
     for number, (name, texts) in enumerate(given.items()):
         labels = {key: text for key, text in texts.items() if key == LABEL}
         annotations = {INGRESS: "13M", **{key: text for key, text in texts.items() if key != LABEL}}
         kube.create_pod(name, ips=[f"10.88.1.{number + 1}"], annotations=annotations, labels=labels)
-    eventually(
+    wait_until(
         lambda: len(node.pods()) == len(given) + 1 and all(one["addresses"] for one in node.pods().values())
     )
     pods = node.pods()
@@ -118,9 +117,9 @@ def test_a_wrong_annotation_is_told_and_counted_once(node: Node, kube: Kube, bat
     assert all(pods[name]["level"] == "L2" for name in given)
     assert {pods[name]["limits"]["ingress"]["bps"] for name in given} == {13_000_000}
     expected = Counter(codes[0] for codes in found.values())
-    eventually(lambda: rejected(node) == expected)
+    wait_until(lambda: rejected(node) == expected)
     path = f"{EVENTS}/{kube.namespace}/events"
-    eventually(lambda: len(kube.api.get(path)["items"]) >= len(given))
+    wait_until(lambda: len(kube.api.get(path)["items"]) >= len(given))
     for name in given:
         kube.label_pod(name, {"again": "1"})
     time.sleep(1)
@@ -174,7 +173,7 @@ def test_a_wrong_nodeslo_is_told_and_counted_and_what_is_right_of_it_holds(node:
         return [levels[level]["ceiling_bps"] for level in ("L1", "L2")]
 
     right = [140_000_000, 80_000_000]
-    eventually(lambda: ceilings() == right and "ceil 11Mbit" in node.classes())
+    wait_until(lambda: ceilings() == right and "ceil 11Mbit" in node.classes())
     before = node.classes()
     path = f"/apis/slo.koordinator.sh/v1alpha1/nodeslos/{kube.node}"
     for spec, code in SLOS:
@@ -184,9 +183,9 @@ def test_a_wrong_nodeslo_is_told_and_counted_and_what_is_right_of_it_holds(node:
         assert ceilings() == right, spec
         assert node.classes() == before, spec
         kube.delete_slo()
-        eventually(lambda: ceilings() != right)
+        wait_until(lambda: ceilings() != right)
         kube.create_slo(GOOD)
-        eventually(lambda: ceilings() == right)
+        wait_until(lambda: ceilings() == right)
         assert node.codes() == set()
 
 
@@ -205,4 +204,4 @@ def test_a_wrong_total_of_the_node_is_told_and_another_one_holds(node: Node, kub
         until_told(node, code, before_it)
         assert node.status()["directions"]["tx"]["total_bps"] == 200_000_000
         kube.annotate_node({key: None})
-        eventually(lambda: node.codes() == set())
+        wait_until(lambda: node.codes() == set())

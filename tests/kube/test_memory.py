@@ -10,11 +10,12 @@ from collections.abc import Callable
 import pytest
 
 from tests.apiserver.kube import Kube
-from tests.kube.test_daemon import EGRESS, M, Node, eventually, fresh, node
+from tests.kube.kubenode import EGRESS, Node, fresh
+from tests.waiting import wait_until
 
-__all__ = ["node"]
+M = 1_000_000
 
-pytestmark = [pytest.mark.kernel("htb", "nft"), pytest.mark.serial]
+pytestmark = pytest.mark.kernel("htb", "nft")
 
 End = Callable[[Node], object]
 
@@ -25,7 +26,7 @@ def ended(node: Node) -> None:
 
 def killed(node: Node) -> None:
     """Once what it knows is written, which takes it some seconds."""
-    eventually(lambda: "12M" in kept(node))
+    wait_until(lambda: "12M" in kept(node))
     node.daemon.kill()
 
 
@@ -51,12 +52,12 @@ def leave(node: Node, kube: Kube, end: End) -> str:
         {"resourceQOSStrategy": {"beClass": {"networkQOS": {"enable": True, "egressLimit": "60M"}}}}
     )
     node.daemon.start()
-    eventually(lambda: fresh(node) and "ceil 10Mbit" in node.classes())
+    wait_until(lambda: fresh(node) and "ceil 10Mbit" in node.classes())
     kube.create_pod("db", ips=["10.88.0.99"], annotations={EGRESS: "12M"})
-    eventually(lambda: "ceil 12Mbit" in node.classes())
+    wait_until(lambda: "ceil 12Mbit" in node.classes())
     node.proxy.refuse()
     node.proxy.reset()
-    eventually(lambda: "source-away" in node.codes())
+    wait_until(lambda: "source-away" in node.codes())
     before = node.classes()
     end(node)
     return before
@@ -66,7 +67,7 @@ def leave(node: Node, kube: Kube, end: End) -> str:
 def test_pods_are_shown_explained_limited_and_stale(node: Node, kube: Kube, end: End) -> None:
     before = leave(node, kube, end)
     status = node.daemon.start()
-    eventually(lambda: set(node.pods()) == {"web", "db"})
+    wait_until(lambda: set(node.pods()) == {"web", "db"})
     assert node.classes() == before
     assert node.sources() == {"file": "fresh", "pods": "stale", "nodeslo": "stale", "node": "stale"}
     assert 0 < node.status()["sources"]["pods"]["age_s"] < 90
@@ -77,7 +78,7 @@ def test_pods_are_shown_explained_limited_and_stale(node: Node, kube: Kube, end:
     assert used == [f"annotation {EGRESS}"]
     uid = node.pods()["web"]["uid"]
     node.daemon.client.put(f"/v1/overrides/{uid}", {"egress": "7M", "ttl": "10m"})
-    eventually(lambda: "ceil 7Mbit" in node.classes())
+    wait_until(lambda: "ceil 7Mbit" in node.classes())
 
 
 def test_all_comes_back_where_the_kernel_forgot_it(node: Node, kube: Kube) -> None:
@@ -86,8 +87,8 @@ def test_all_comes_back_where_the_kernel_forgot_it(node: Node, kube: Kube) -> No
     node.rig.node.run(["nft", "delete", "table", "inet", "netqos"])
     shutil.rmtree(node.daemon.paths.net)
     node.daemon.start()
-    eventually(lambda: ceilings(node.classes()) == ceilings(before))
-    eventually(lambda: published(node) == {f"{kube.namespace}/web", f"{kube.namespace}/db"})
+    wait_until(lambda: ceilings(node.classes()) == ceilings(before))
+    wait_until(lambda: published(node) == {f"{kube.namespace}/web", f"{kube.namespace}/db"})
     assert node.status()["directions"]["tx"]["levels"]["L2"]["ceiling_bps"] == 60 * M
 
 
@@ -96,13 +97,13 @@ def test_the_first_list_replaces_what_was_remembered(node: Node, kube: Kube) -> 
     kube.remove_pod("db")
     kube.annotate_pod("web", {EGRESS: "20M"})
     node.daemon.start()
-    eventually(lambda: set(node.pods()) == {"web", "db"})
+    wait_until(lambda: set(node.pods()) == {"web", "db"})
     node.proxy.restore()
-    eventually(lambda: set(node.pods()) == {"web"} and "ceil 20Mbit" in node.classes(), 3)
-    eventually(lambda: "ceil 12Mbit" not in node.classes())
-    eventually(lambda: fresh(node) and node.status()["ready"])
+    wait_until(lambda: set(node.pods()) == {"web"} and "ceil 20Mbit" in node.classes(), 3)
+    wait_until(lambda: "ceil 12Mbit" not in node.classes())
+    wait_until(lambda: fresh(node) and node.status()["ready"])
     assert node.status()["waited_for"] == {}
-    eventually(lambda: "20M" in kept(node) and "12M" not in kept(node))
+    wait_until(lambda: "20M" in kept(node) and "12M" not in kept(node))
 
 
 def test_a_single_pass_remembers_and_takes_what_is_remembered(node: Node, kube: Kube) -> None:

@@ -10,12 +10,11 @@ import pytest
 from netqos.testing.certificates import NAME
 from tests.apiserver.kube import Kube
 from tests.apiserver.launch import write_kubeconfig
+from tests.kube.kubenode import EGRESS, Node, fresh
 from tests.kube.nameserver import ANSWERS, SERVFAIL, SILENT, NameServer
-from tests.kube.test_daemon import EGRESS, Node, eventually, fresh, node
+from tests.waiting import wait_until
 
-__all__ = ["node"]
-
-pytestmark = [pytest.mark.kernel("htb", "nft"), pytest.mark.serial]
+pytestmark = pytest.mark.kernel("htb", "nft")
 
 
 @pytest.fixture
@@ -35,11 +34,11 @@ def are_stale(node: Node) -> bool:
 @pytest.mark.parametrize("mode", [SERVFAIL, SILENT])
 def test_the_name_server_goes_and_comes_back(node: Node, kube: Kube, names: NameServer, mode: str) -> None:
     node.daemon.start(env=names.env)
-    eventually(lambda: fresh(node) and "ceil 11Mbit" in node.classes())
+    wait_until(lambda: fresh(node) and "ceil 11Mbit" in node.classes())
     before = node.classes()
     names.mode = mode
     node.proxy.reset()
-    eventually(lambda: are_stale(node))
+    wait_until(lambda: are_stale(node))
     kube.annotate_pod("web", {EGRESS: "12M"})
     for _ in range(20):
         began_s = time.monotonic()
@@ -49,21 +48,21 @@ def test_the_name_server_goes_and_comes_back(node: Node, kube: Kube, names: Name
     asked = names.asked
     assert node.classes() == before
     # The worst moment: just after a question that will not be answered.
-    eventually(lambda: names.asked > asked)
+    wait_until(lambda: names.asked > asked)
     names.mode = ANSWERS
     began_s = time.monotonic()
-    eventually(lambda: "ceil 12Mbit" in node.classes())
+    wait_until(lambda: "ceil 12Mbit" in node.classes())
     assert time.monotonic() - began_s < 4
-    eventually(lambda: fresh(node))
+    wait_until(lambda: fresh(node))
 
 
 def test_neither_start_nor_end_waits_for_a_silent_name_server(node: Node, names: NameServer) -> None:
     node.daemon.start(env=names.env)
-    eventually(lambda: fresh(node) and "ceil 11Mbit" in node.classes())
+    wait_until(lambda: fresh(node) and "ceil 11Mbit" in node.classes())
     before = node.classes()
     names.mode = SILENT
     node.proxy.reset()
-    eventually(lambda: are_stale(node))
+    wait_until(lambda: are_stale(node))
     began_s = time.monotonic()
     assert node.daemon.stop() == 0
     node.daemon.start(env=names.env)

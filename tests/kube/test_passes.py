@@ -8,11 +8,9 @@ import pytest
 
 from netqos.testing.faultreplies import NoAnswer, status
 from tests.apiserver.kube import Kube
-from tests.kube.test_daemon import EGRESS, Node, node
+from tests.kube.kubenode import EGRESS, Node
 
-__all__ = ["node"]
-
-pytestmark = [pytest.mark.kernel("htb", "nft"), pytest.mark.serial]
+pytestmark = pytest.mark.kernel("htb", "nft")
 
 
 Outcome = tuple[int, list[str]]

@@ -4,22 +4,17 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack
 from typing import Any
 
 import pytest
 
-from netqos.testing.daemon import Daemon
 from netqos.testing.meter import Meter, Source
 from netqos.testing.netns import Rig
-from netqos.testing.relay import Relay
-from tests.apiserver.fixtures import MakeProxy
 from tests.apiserver.kube import Kube
-from tests.apiserver.server import ApiServer
 from tests.kernel.test_tc_rules import Stream
-from tests.kube.test_daemon import RULES, Node, eventually
+from tests.kube.kubenode import Node
 from tests.system.test_rules import counted, send
+from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.kernel("htb", "nft", "ifb", "u32", "clsact"), pytest.mark.serial]
 
@@ -27,15 +22,9 @@ QOS_CONFIG = "koordinator.sh/qos-config"
 
 
 @pytest.fixture
-def node(kube: Kube, apiserver: ApiServer, make_proxy: MakeProxy) -> Iterator[Node]:
-    proxy = make_proxy(apiserver)
-    kube.create_service_account("netqos", rules=RULES)
-    with ExitStack() as stack:
-        rig = stack.enter_context(Rig(pods=("web",)))
-        stack.enter_context(Relay(rig, int(proxy.url.rpartition(":")[2])))
-        node = Node(rig, kube, proxy, kube.request_token("netqos"))
-        node.daemon = Daemon(rig, {**node.document, "policy": {"enable": False}})
-        yield node
+def node(node: Node) -> Node:
+    node.daemon.configure({**node.document, "policy": {"enable": False}})
+    return node
 
 
 def port(number: int) -> list[dict[str, str]]:
@@ -74,8 +63,8 @@ def test_rules_alone_are_enforced_changed_and_gone_with_their_annotation(node: N
     def explained() -> dict[str, Any]:
         return dict(node.daemon.client.get(f"/v1/explain?pod={kube.namespace}/web"))
 
-    eventually(shapes)
-    eventually(lambda: has("4Mbit"))
+    wait_until(shapes)
+    wait_until(lambda: has("4Mbit"))
     assert rate_mbit(rig, to_port=5001, offered_bps=12_000_000) == pytest.approx(4, rel=0.2)
     rig.pod("web").call(send, rig.wire.address, 5003, 0, 20)
     found = counted(explained())
@@ -84,11 +73,11 @@ def test_rules_alone_are_enforced_changed_and_gone_with_their_annotation(node: N
     assert {one["what"]: one["enforced"] for one in explained()["enforcement"]}["rules"] is True
     both = {**rules, "egress": [{"matchs": port(5001), "actions": most("8M")}], "ingress": rules["egress"]}
     kube.annotate_pod("web", {QOS_CONFIG: json.dumps(both)})
-    eventually(lambda: has("8Mbit"))
+    wait_until(lambda: has("8Mbit"))
     assert rate_mbit(rig, to_port=5001, offered_bps=20_000_000) == pytest.approx(8, rel=0.2)
     rig.wire.call(send, rig.pod("web").address, 9, 5001, 30)
     assert counted(explained())["rx", 0] == 30
     kube.annotate_pod("web", {QOS_CONFIG: None})
-    eventually(lambda: not shapes())
-    eventually(lambda: "netqos" not in rig.node.run(["nft", "list", "tables"]).stdout)
+    wait_until(lambda: not shapes())
+    wait_until(lambda: "netqos" not in rig.node.run(["nft", "list", "tables"]).stdout)
     node.daemon.stop()

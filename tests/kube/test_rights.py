@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -23,8 +22,9 @@ from tests.apiserver.kube import CORE, NODES, NODESLOS, RBAC, Kube
 from tests.apiserver.launch import write_kubeconfig
 from tests.apiserver.server import ApiServer
 from tests.kube.manifests import DAEMONSET, by_name, helm, kustomize, with_component
+from tests.waiting import wait_until
 
-pytestmark = [pytest.mark.kernel("htb", "nft"), pytest.mark.serial, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.kernel("htb", "nft"), pytest.mark.timeout(120)]
 
 EGRESS = "koordinator.sh/egress-bandwidth"
 NAMESPACE = "netqos-system"
@@ -34,13 +34,6 @@ Right = tuple[str, str, str]
 """(API group, resource, verb)."""
 
 Play = Callable[..., "Scene"]
-
-
-def eventually(check: Callable[[], bool], timeout_s: float = 10.0) -> None:
-    end_s = time.monotonic() + timeout_s
-    while not check():
-        assert time.monotonic() < end_s
-        time.sleep(0.02)
 
 
 @pytest.fixture
@@ -117,23 +110,23 @@ class Scene:
         kube = self.kube
         kube.create_pod("web", ips=[self.rig.pod("web").address], annotations={EGRESS: "10M"})
         self.daemon.start()
-        eventually(lambda: "ceil 10Mbit" in self.classes())
+        wait_until(lambda: "ceil 10Mbit" in self.classes())
         kube.annotate_pod("web", {EGRESS: "20M"})
-        eventually(lambda: "ceil 20Mbit" in self.classes())
+        wait_until(lambda: "ceil 20Mbit" in self.classes())
         kube.create_pod("bad", ips=["10.88.0.12"], annotations={EGRESS: "12Mbps"})
         path = f"/apis/events.k8s.io/v1/namespaces/{kube.namespace}/events"
-        eventually(lambda: len(kube.api.get(path)["items"]) == 1)
+        wait_until(lambda: len(kube.api.get(path)["items"]) == 1)
         kube.create_slo(strategy("40M"))
-        eventually(lambda: self.ceiling_bps() == 40_000_000)
+        wait_until(lambda: self.ceiling_bps() == 40_000_000)
         kube.patch_slo(strategy("60M"))
-        eventually(lambda: self.ceiling_bps() == 60_000_000)
+        wait_until(lambda: self.ceiling_bps() == 60_000_000)
         kube.annotate_node({"node.koordinator.sh/network-bandwidth": "100M"})
-        eventually(lambda: self.total_bps() == 100_000_000)
+        wait_until(lambda: self.total_bps() == 100_000_000)
         self.relist()
         kube.delete_slo()
-        eventually(lambda: self.ceiling_bps() is None)
+        wait_until(lambda: self.ceiling_bps() is None)
         kube.remove_pod("web")
-        eventually(lambda: "ceil 20Mbit" not in self.classes())
+        wait_until(lambda: "ceil 20Mbit" not in self.classes())
 
     def relist(self) -> None:
         """Every watch is refused as too old, once, and so every list is read again."""
@@ -141,7 +134,7 @@ class Scene:
         for path in ("/api/v1/pods", "/api/v1/nodes", NODESLOS):
             self.proxy.answer(gone(), path=path, watch=True, times=1)
         self.proxy.reset()
-        eventually(lambda: len(self.lists()) >= before + 3)
+        wait_until(lambda: len(self.lists()) >= before + 3)
 
     def lists(self) -> list[str]:
         return [one.path for one in self.proxy.requests if one.method == "GET" and not one.is_watch]

@@ -9,11 +9,10 @@ import pytest
 from netqos.observe.kubereporter import STATUS_KEY
 from netqos.testing.faultreplies import Body, status
 from tests.apiserver.kube import NODES, RBAC, Kube
-from tests.kube.test_daemon import EGRESS, EVENTS, Node, eventually, fresh, node
+from tests.kube.kubenode import EGRESS, EVENTS, Node, fresh
+from tests.waiting import wait_until
 
-__all__ = ["node"]
-
-pytestmark = [pytest.mark.kernel("htb", "nft"), pytest.mark.serial]
+pytestmark = pytest.mark.kernel("htb", "nft")
 
 PATCH = {"apiGroups": [""], "resources": ["nodes"], "verbs": ["patch"]}
 
@@ -25,17 +24,17 @@ def test_the_status_says_what_was_read_and_a_missing_right_is_told_until_it_is_g
     node.document["kubernetes"]["publishStatus"] = True
     node.daemon.configure(node.document)
     node.daemon.start()
-    eventually(lambda: "status-not-published" in node.codes())
+    wait_until(lambda: "status-not-published" in node.codes())
     kube.api.create(f"{RBAC}/clusterroles", {"metadata": {"name": kube.namespace}, "rules": [PATCH]})
     kube.bind_role(kube.namespace, "netqos")
 
     def annotations() -> dict[str, str]:
         return dict(kube.api.get(f"{NODES}/{kube.node}")["metadata"].get("annotations") or {})
 
-    eventually(lambda: STATUS_KEY in annotations())
+    wait_until(lambda: STATUS_KEY in annotations())
     said = json.loads(annotations()[STATUS_KEY])
     assert (said["pods"], said["rejected"]) == (1, 1)
-    eventually(lambda: "status-not-published" not in node.codes())
+    wait_until(lambda: "status-not-published" not in node.codes())
     kube.api.delete(f"{RBAC}/clusterroles/{kube.namespace}")
 
 
@@ -44,10 +43,10 @@ def test_events_that_are_refused_are_a_finding_and_come_later(node: Node, kube: 
         kube.create_pod(f"bad-{number}", ips=[f"10.88.0.{number + 1}"], annotations={EGRESS: "12Mbps"})
     node.proxy.answer(status(403), method="POST")
     node.daemon.start()
-    eventually(lambda: "events-not-sent" in node.codes())
+    wait_until(lambda: "events-not-sent" in node.codes())
     node.proxy.clear()
-    eventually(lambda: len(kube.api.get(f"{EVENTS}/{kube.namespace}/events")["items"]) == 3)
-    eventually(lambda: "events-not-sent" not in node.codes())
+    wait_until(lambda: len(kube.api.get(f"{EVENTS}/{kube.namespace}/events")["items"]) == 3)
+    wait_until(lambda: "events-not-sent" not in node.codes())
 
 
 def test_an_event_is_sent_when_the_answer_is_that_event(node: Node, kube: Kube) -> None:
@@ -55,9 +54,9 @@ def test_an_event_is_sent_when_the_answer_is_that_event(node: Node, kube: Kube) 
     kube.create_pod("bad", ips=["10.88.0.1"], annotations={EGRESS: "12Mbps"})
     node.proxy.answer(Body(content=b'{"kind": "Status", "status": "Success"}'), method="POST")
     node.daemon.start()
-    eventually(lambda: any(one.method == "POST" for one in node.proxy.requests))
+    wait_until(lambda: any(one.method == "POST" for one in node.proxy.requests))
     node.proxy.clear()
-    eventually(lambda: len(kube.api.get(f"{EVENTS}/{kube.namespace}/events")["items"]) == 1)
+    wait_until(lambda: len(kube.api.get(f"{EVENTS}/{kube.namespace}/events")["items"]) == 1)
 
 
 def events(node: Node) -> list[dict[str, object]]:
@@ -70,18 +69,18 @@ def test_the_log_tells_of_an_outage_and_of_what_is_rejected_once_each(node: Node
     kube.create_pod("bad", ips=["10.88.0.12"], annotations={EGRESS: "12Mbps"})
     kube.create_pod("twin", ips=["10.88.0.12"])
     node.daemon.start()
-    eventually(lambda: node.status()["rejected"]["inputs"] == 2)
+    wait_until(lambda: node.status()["rejected"]["inputs"] == 2)
     kube.annotate_pod("bad", {EGRESS: "13Mbps"})
     kube.create_slo(
         {"resourceQOSStrategy": {"beClass": {"networkQOS": {"enable": True, "egressLimit": "x"}}}}
     )
-    eventually(lambda: f"nodeslo {kube.node}" in {line.get("subject") for line in events(node)})
+    wait_until(lambda: f"nodeslo {kube.node}" in {line.get("subject") for line in events(node)})
     node.proxy.answer(status(401))
     node.proxy.reset()
-    eventually(lambda: sum("401" in str(line.get("detail")) for line in events(node)) == 3)
+    wait_until(lambda: sum("401" in str(line.get("detail")) for line in events(node)) == 3)
     node.proxy.clear()
-    eventually(lambda: fresh(node))
-    eventually(lambda: [line["event"] for line in events(node)][-3:] == ["source-fresh"] * 3)
+    wait_until(lambda: fresh(node))
+    wait_until(lambda: [line["event"] for line in events(node)][-3:] == ["source-fresh"] * 3)
     assert sum("12Mbps" in str(line) for line in events(node)) == 1
     assert sum("13Mbps" in str(line) for line in events(node)) == 1
     assert sum(line["event"] == "address-conflict" for line in events(node)) == 1

@@ -11,18 +11,17 @@ from netqos.testing.faultreplies import status
 from tests.apiserver.kube import Kube
 from tests.apiserver.server import ApiServer
 from tests.kube.conftest import Follow
-from tests.kube.test_daemon import EGRESS, Node, eventually, fresh, node
+from tests.kube.kubenode import EGRESS, Node, fresh
+from tests.waiting import wait_until
 
-__all__ = ["node"]
-
-pytestmark = [pytest.mark.kernel("htb", "nft"), pytest.mark.serial]
+pytestmark = pytest.mark.kernel("htb", "nft")
 
 
 def enforce(node: Node, kube: Kube) -> str:
     """A pod is enforced, and the daemon ends; the classes that it left."""
     kube.create_pod("web", ips=[node.rig.pod("web").address], annotations={EGRESS: "10M"})
     node.daemon.start()
-    eventually(lambda: fresh(node) and "ceil 10Mbit" in node.classes())
+    wait_until(lambda: fresh(node) and "ceil 10Mbit" in node.classes())
     node.daemon.stop()
     return node.classes()
 
@@ -44,12 +43,12 @@ def test_under_another_name_nothing_is_removed_and_the_near_name_is_told(node: N
     rename(node, name)
     node.proxy.answer(status(503), path="/api/v1/nodes")
     node.daemon.start()
-    eventually(lambda: node.sources()["pods"] == "fresh")
+    wait_until(lambda: node.sources()["pods"] == "fresh")
     assert set(node.pods()) == {"web"}, (
         "no pod is listed under this name, and it is not known yet that it is wrong"
     )
     node.proxy.clear()
-    eventually(lambda: bool(finding(node)))
+    wait_until(lambda: bool(finding(node)))
     told = finding(node)
     assert (told["severity"], told["message"]) == (
         "error",
@@ -69,9 +68,9 @@ def test_a_node_that_comes_later_is_taken(node: Node, kube: Kube) -> None:
     rename(node, name)
     kube.create_pod("web", ips=[node.rig.pod("web").address], annotations={EGRESS: "10M"}, node=name)
     node.daemon.start()
-    eventually(lambda: bool(finding(node)) and "ceil 10Mbit" in node.classes())
+    wait_until(lambda: bool(finding(node)) and "ceil 10Mbit" in node.classes())
     kube.create_node(name)
-    eventually(lambda: node.status()["ready"] and node.codes() == set())
+    wait_until(lambda: node.status()["ready"] and node.codes() == set())
 
 
 def test_a_node_that_goes_takes_nothing_with_it(node: Node, kube: Kube) -> None:
@@ -80,18 +79,18 @@ def test_a_node_that_goes_takes_nothing_with_it(node: Node, kube: Kube) -> None:
         {"resourceQOSStrategy": {"beClass": {"networkQOS": {"enable": True, "egressLimit": "60M"}}}}
     )
     node.daemon.start()
-    eventually(lambda: fresh(node) and "ceil 10Mbit" in node.classes() and node.status()["ready"])
+    wait_until(lambda: fresh(node) and "ceil 10Mbit" in node.classes() and node.status()["ready"])
     kube.api.delete(f"/api/v1/nodes/{kube.node}")
-    eventually(lambda: bool(finding(node)))
+    wait_until(lambda: bool(finding(node)))
     before = node.classes()
     kube.remove_pod("web")
     kube.delete_slo()
     kube.create_pod("db", ips=["10.88.0.98"], annotations={EGRESS: "13M"})
-    eventually(lambda: "ceil 13Mbit" in node.classes())
+    wait_until(lambda: "ceil 13Mbit" in node.classes())
     assert set(before.splitlines()) < set(node.classes().splitlines())
     assert set(node.pods()) == {"web", "db"}
     kube.create_node(kube.node)
-    eventually(lambda: set(node.pods()) == {"db"} and "ceil 10Mbit" not in node.classes())
+    wait_until(lambda: set(node.pods()) == {"db"} and "ceil 10Mbit" not in node.classes())
     assert node.codes() == set()
 
 
@@ -135,14 +134,14 @@ def test_a_new_release_without_its_rights_is_not_ready_though_the_old_one_was(
     before = enforce(node, kube)
     node.proxy.answer(status(403))
     node.daemon.start()
-    eventually(lambda: "source-away" in node.codes())
+    wait_until(lambda: "source-away" in node.codes())
     answer = readyz(node, probed)
     assert answer.startswith("503 ")
     assert all(f"source {name}: 403" in answer for name in ("pods", "nodeslo", "node"))
     assert node.classes() == before
     node.proxy.clear()
-    eventually(lambda: readyz(node, probed).startswith("200 "))
+    wait_until(lambda: readyz(node, probed).startswith("200 "))
     node.proxy.refuse()
     node.proxy.reset()
-    eventually(lambda: "source-away" in node.codes())
+    wait_until(lambda: "source-away" in node.codes())
     assert readyz(node, probed).startswith("200 ")

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import socket
 import time
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from netqos.testing import daemon as daemons
 from netqos.testing.daemon import Daemon
 from netqos.testing.hostpod import cgroup_tree, remove_cgroup
 from netqos.testing.netns import Rig
 
-pytestmark = pytest.mark.kernel("htb", "nft", "nft-socket")
+pytestmark = [pytest.mark.kernel("htb", "nft", "nft-socket"), pytest.mark.serial]
 
 WITHIN_S = 1.0
 """What is promised; a loaded machine gets as much again."""
@@ -48,21 +49,8 @@ def tree() -> Iterator[Path]:
     remove_cgroup(top)
 
 
-@contextlib.contextmanager
-def running(rig: Rig, workloads: list[dict[str, Any]]) -> Iterator[Daemon]:
-    daemon = Daemon(
-        rig,
-        {
-            "node": {"bandwidth": {"tx": "200M", "rx": "150M"}},
-            "policy": {"enable": True},
-            "workloads": workloads,
-        },
-    )
-    daemon.start()
-    try:
-        yield daemon
-    finally:
-        daemon.stop()
+def running(rig: Rig, workloads: list[dict[str, Any]]) -> AbstractContextManager[Daemon]:
+    return daemons.running(rig, daemons.document(rig, {}, workloads=workloads))
 
 
 def leaves(rig: Rig) -> dict[str, int]:

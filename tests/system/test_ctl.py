@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from netqos.model.levels import Level
-from netqos.testing.daemon import Daemon, workload
+from netqos.testing.daemon import Daemon, document, running, workload
 from netqos.testing.netns import Rig
 
 pytestmark = pytest.mark.kernel("htb", "nft")
@@ -30,18 +30,10 @@ def rig() -> Iterator[Rig]:
 
 @pytest.fixture
 def daemon(rig: Rig) -> Iterator[Daemon]:
-    document = {
-        "node": {"bandwidth": {"tx": "200M", "rx": "150M"}},
-        "policy": {"enable": True},
-        "workloads": [
-            workload(rig, "web", Level.L0, limits={"egress": "80M", "ingress": "20M"}),
-            workload(rig, "batch", Level.L2),
-        ],
-    }
-    daemon = Daemon(rig, document)
-    daemon.start()
-    yield daemon
-    daemon.stop()
+    web = workload(rig, "web", Level.L0, limits={"egress": "80M", "ingress": "20M"})
+    workloads = [web, workload(rig, "batch", Level.L2)]
+    with running(rig, document(rig, {}, workloads=workloads)) as daemon:
+        yield daemon
 
 
 def ctl(daemon: Daemon, rig: Rig, *words: str) -> Done:

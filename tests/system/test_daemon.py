@@ -7,7 +7,7 @@ import re
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +15,11 @@ import pytest
 
 from netqos.errors import Rejected
 from netqos.model.levels import Level
-from netqos.testing.daemon import Daemon, DaemonFailed, workload
+from netqos.testing import daemon as daemons
+from netqos.testing.daemon import Daemon, DaemonFailed
 from netqos.testing.netns import Rig
 from netqos.testing.traffic import Datagrams, UdpFlood
+from tests.waiting import eventually
 
 pytestmark = pytest.mark.kernel("htb", "nft")
 
@@ -31,20 +33,13 @@ def rig() -> Iterator[Rig]:
 
 
 def document(rig: Rig, **more: Any) -> dict[str, Any]:
-    return {
-        "node": {"bandwidth": {"tx": "200M", "rx": "150M"}},
-        "policy": {"enable": True},
-        "workloads": [workload(rig, "web", Level.L0), workload(rig, "batch", Level.L2)],
-        **more,
-    }
+    return daemons.document(rig, {"web": Level.L0, "batch": Level.L2}, **more)
 
 
 @pytest.fixture
 def daemon(rig: Rig) -> Iterator[Daemon]:
-    daemon = Daemon(rig, document(rig))
-    daemon.start()
-    yield daemon
-    daemon.stop()
+    with daemons.running(rig, document(rig)) as daemon:
+        yield daemon
 
 
 IFB = "netqos-ifb"
@@ -69,13 +64,6 @@ def files(daemon: Daemon) -> dict[str, tuple[int, int]]:
     """Inode and time of every file that the daemon writes."""
     found = [*daemon.paths.net.iterdir(), *daemon.paths.state.rglob("*.json")]
     return {str(path): (path.stat().st_ino, path.stat().st_mtime_ns) for path in found}
-
-
-def eventually(check: Callable[[], bool], timeout_s: float = 5.0) -> bool:
-    end_s = time.monotonic() + timeout_s
-    while not check() and time.monotonic() < end_s:
-        time.sleep(0.02)
-    return check()
 
 
 def netqosd(rig: Rig, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -272,6 +260,7 @@ def test_switching_off_removes_everything_of_ours(rig: Rig, daemon: Daemon) -> N
     assert "netqos" not in rig.node.run(["nft", "list", "tables"]).stdout
 
 
+@pytest.mark.serial
 @pytest.mark.parametrize(
     "harm",
     [

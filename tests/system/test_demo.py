@@ -44,6 +44,7 @@ def open_folder() -> Iterator[Path]:
         yield Path(folder)
 
 
+@pytest.mark.serial
 @pytest.mark.slow
 def test_an_ordinary_user_sees_promises_kept(open_folder: Path) -> None:
     picture = open_folder / "demo.svg"

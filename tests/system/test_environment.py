@@ -9,7 +9,7 @@ import pytest
 from netqos.testing.daemon import Daemon, DaemonFailed
 from netqos.testing.netns import Rig
 
-pytestmark = [pytest.mark.kernel("htb", "nft"), pytest.mark.serial]
+pytestmark = pytest.mark.kernel("htb", "nft")
 
 
 def listening(rig: Rig) -> set[str]:

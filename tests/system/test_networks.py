@@ -27,7 +27,6 @@ from tests.system.networknode import (
     PODS,
     TOTAL_BPS,
     UNKNOWN,
-    Case,
     Document,
     Node,
     grown,
@@ -58,7 +57,7 @@ def node(request: pytest.FixtureRequest) -> Iterator[Node]:
 def enforced(names: Collection[str] = tuple(CASES), *, also_on_host: bool = True) -> pytest.MarkDecorator:
     """These networks in every direction in which their pods are held to their levels."""
     pairs = [
-        pytest.param(name, direction, marks=needs(case), id=f"{name}-{direction.value}")
+        pytest.param(name, direction, marks=needs(name), id=f"{name}-{direction.value}")
         for name, case in CASES.items()
         if name in names
         for direction in DIRECTIONS
@@ -70,15 +69,17 @@ def enforced(names: Collection[str] = tuple(CASES), *, also_on_host: bool = True
 def networks(*, bypassing: bool = False) -> pytest.MarkDecorator:
     """Every network, or those whose pods are past the node's stack."""
     names = [
-        pytest.param(name, marks=needs(case))
+        pytest.param(name, marks=needs(name))
         for name, case in CASES.items()
         if case.network.bypasses or not bypassing
     ]
     return pytest.mark.parametrize("node", names, indirect=True, scope="module")
 
 
-def needs(case: Case) -> tuple[pytest.MarkDecorator, ...]:
-    return (pytest.mark.kernel(case.network.feature),) if case.network.feature else ()
+def needs(name: str) -> tuple[pytest.MarkDecorator, ...]:
+    """What its kernel must have; one worker runs all of a network, so that one node is enough."""
+    feature = CASES[name].network.feature
+    return (pytest.mark.xdist_group(name), *([pytest.mark.kernel(feature)] if feature else []))
 
 
 @enforced()
@@ -147,6 +148,7 @@ def test_what_stays_on_the_node_is_neither_counted_nor_held(node: Node, directio
             assert counted[device, leaf] < 0.02 * LOCAL_BYTES
 
 
+@pytest.mark.serial
 @enforced(WAYS)
 def test_three_greedy_levels_get_their_guarantees(node: Node, direction: Direction) -> None:
     """The machine may stall a sender, which asks for less meanwhile: so one window of several counts."""
@@ -212,9 +214,7 @@ def test_packets_past_the_nodes_stack_are_told_and_never_in_l0(node: Node) -> No
         assert "198.18.0.1" in told[0]["message"]
 
 
-@pytest.mark.parametrize(
-    "node", [pytest.param("uplink-bridge", marks=needs(CASES["uplink-bridge"]))], indirect=True
-)
+@pytest.mark.parametrize("node", [pytest.param("uplink-bridge", marks=needs("uplink-bridge"))], indirect=True)
 def test_a_bridge_that_is_no_longer_filtered_is_told_and_taken_back(node: Node) -> None:
     """The kernel says nothing of it."""
     for value, codes in (("0", ["not-enforced-bypass"]), ("1", [])):

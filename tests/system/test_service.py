@@ -7,7 +7,6 @@ import os
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from http.client import HTTPConnection
@@ -18,6 +17,7 @@ import pytest
 
 from netqos.host.cgroups import Cgroups
 from netqos.testing.processes import run_tool
+from tests.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
 SYSTEMD = Path("/lib/systemd/systemd")
@@ -131,13 +131,6 @@ def _remove_tree(path: Path) -> bool:
         with suppress(OSError):
             Path(folder).rmdir()
     return not path.exists()
-
-
-def wait_until(holds: Callable[[], bool], deadline_s: float = 20.0) -> None:
-    end_s = time.monotonic() + deadline_s
-    while not holds():
-        assert time.monotonic() < end_s, "it does not come to hold"
-        time.sleep(0.05)
 
 
 @pytest.fixture

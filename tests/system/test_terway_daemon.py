@@ -5,16 +5,18 @@ from __future__ import annotations
 import json
 import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from netqos.model.levels import Level
-from netqos.testing.daemon import Daemon, workload
+from netqos.testing import daemon as daemons
+from netqos.testing.daemon import Daemon
 from netqos.testing.netns import Rig
 from tests.unit.netqos_terway import reader
+from tests.waiting import eventually
 
 pytestmark = pytest.mark.kernel("veth", "nft")
 
@@ -32,22 +34,20 @@ def document(rig: Rig, *, enable: bool = True) -> dict[str, Any]:
     net_cls = rig.folder / "cgroup" / "net_cls"
     net_cls.mkdir(parents=True, exist_ok=True)
     (net_cls / "net_cls.classid").write_text("0\n")
-    return {
-        "node": {"bandwidth": {"tx": "200M", "rx": "150M"}},
-        "policy": {"enable": enable},
-        "workloads": [workload(rig, "web", Level.L0), workload(rig, "batch", Level.L2)],
-        "backends": ["terway"],
-        "backendOptions": {"terway": {"folder": str(rig.folder / "qos")}},
-        "paths": {"cgroup": str(rig.folder / "cgroup")},
-    }
+    return daemons.document(
+        rig,
+        {"web": Level.L0, "batch": Level.L2},
+        policy={"enable": enable},
+        backends=["terway"],
+        backendOptions={"terway": {"folder": str(rig.folder / "qos")}},
+        paths={"cgroup": str(rig.folder / "cgroup")},
+    )
 
 
 @pytest.fixture
 def daemon(rig: Rig) -> Iterator[Daemon]:
-    daemon = Daemon(rig, document(rig))
-    daemon.start()
-    yield daemon
-    daemon.stop()
+    with daemons.running(rig, document(rig)) as daemon:
+        yield daemon
 
 
 def limits(rig: Rig) -> dict[str, reader.GlobalConfig]:
@@ -59,13 +59,6 @@ def limits(rig: Rig) -> dict[str, reader.GlobalConfig]:
 def files(rig: Rig) -> dict[str, tuple[int, int]]:
     found: list[Path] = [*(rig.folder / "qos").iterdir()]
     return {path.name: (path.stat().st_ino, path.stat().st_mtime_ns) for path in found}
-
-
-def eventually(check: Callable[[], bool], timeout_s: float = 10.0) -> bool:
-    end_s = time.monotonic() + timeout_s
-    while not check() and time.monotonic() < end_s:
-        time.sleep(0.05)
-    return check()
 
 
 def flood(address: str, seconds: float, bps: int) -> None:

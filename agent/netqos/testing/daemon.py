@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -63,6 +63,16 @@ def workload(rig: Rig, name: str, level: Level, **more: object) -> Document:
     found = rig.host_pods.get(name)
     match = {"addresses": list(rig.addresses(name))} if found is None else {"cgroup": found.path}
     return {"name": name, "match": match, "level": level.name.lower(), **more}
+
+
+def document(rig: Rig, levels: Mapping[str, Level], **more: object) -> Document:
+    """A small configuration: totals of 200M out and 150M in, levels on, pods of the rig with theirs."""
+    return {
+        "node": {"bandwidth": {"tx": "200M", "rx": "150M"}},
+        "policy": {"enable": True},
+        "workloads": [workload(rig, name, level) for name, level in levels.items()],
+        **more,
+    }
 
 
 def complete_config(rig: Rig, paths: Paths, document: Mapping[str, Any]) -> Document:
@@ -157,6 +167,17 @@ class Daemon:
         assert self._process is not None
         self._process.kill()
         self._process.wait()
+
+
+@contextlib.contextmanager
+def running(rig: Rig, document: Mapping[str, Any]) -> Iterator[Daemon]:
+    """A daemon with a configuration, ready, and stopped in the end unless it is gone by then."""
+    daemon = Daemon(rig, document)
+    daemon.start()
+    try:
+        yield daemon
+    finally:
+        daemon.stop()
 
 
 def netqosctl(daemon: Daemon, arguments: Sequence[str]) -> list[str]:
