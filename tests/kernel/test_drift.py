@@ -122,6 +122,7 @@ async def test_a_storm_of_events_changes_nothing_and_lost_ones_make_everything_b
     await backend.close()
 
 
+@pytest.mark.serial
 def test_a_daemon_mends_them_all_one_after_the_other_within_a_second_each() -> None:
     """All by one daemon; each harm is another object's, so none is held back."""
     with Rig(pods=("web", "batch")) as rig:
