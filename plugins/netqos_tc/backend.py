@@ -35,7 +35,7 @@ from netqos_tc.netclasses import NetClasses, NetClassesSeen
 from netqos_tc.observed import TcObserved
 from netqos_tc.probe import probe
 from netqos_tc.shaped import standing
-from netqos_tc.spec import RedirectKey, TableKey, TableSpec
+from netqos_tc.spec import RedirectKey
 from netqos_tc.strays import EGRESS, Watch
 from netqos_tc.suspicions import Suspicions
 from netqos_tc.writer import Writer
@@ -82,9 +82,7 @@ class TcBackend:
         except Unsupported as problem:
             finding = error("no-netlink", f"backend {self.name}", problem.message, hint=problem.hint)
             return Capabilities(available=False, findings=(finding,))
-        found = kernel.reader.inventory().specs.get(TableKey())
-        table = found if isinstance(found, TableSpec) else None
-        capabilities, self._facilities = probe(kernel.route, self._nft, table=table)
+        capabilities, self._facilities = probe(kernel.route, self._nft, table=kernel.reader.table.frame())
         return capabilities
 
     async def observe(self) -> TcObserved:
@@ -236,8 +234,8 @@ class TcBackend:
 
     def _read(self, kernel: Kernel) -> Inventory:
         """An inventory, and a fingerprint that was taken before it: a change in between makes the next check fail."""
+        devices = self._devices() or kernel.reader.rooted()
         while True:
-            devices = self._devices()
             fingerprint, found = kernel.looker.look(devices)
             self._links = found.links
             if self._devices() == devices:
@@ -245,6 +243,7 @@ class TcBackend:
                     kernel.looker.keep(fingerprint, found)
                 kernel.vigil.last = fingerprint
                 return found
+            devices = self._devices()
 
     def _watched(self) -> frozenset[int]:
         """The devices that led to our IFB when last observed, and those behind which workloads were."""

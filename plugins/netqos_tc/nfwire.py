@@ -83,9 +83,9 @@ def dump_chains() -> Request:
     return Request(_GETCHAIN, netmsg.DUMP, _GENMSG.pack(_INET, 0, 0))
 
 
-def dump_rules() -> Request:
-    """The rules of our table, chain by chain in their order."""
-    return Request(_GETRULE, netmsg.DUMP, _of_table())
+def dump_rules(chain: str = "") -> Request:
+    """The rules of our table, or of one chain of it, in their order; none where that is not there."""
+    return Request(_GETRULE, netmsg.DUMP, _of_table() + (string(_RULE_CHAIN, chain) if chain else b""))
 
 
 def dump_maps() -> Request:

@@ -72,6 +72,12 @@ class Reader:
             if redirect is not None:
                 found.specs[RedirectKey(ifindex)] = redirect
 
+    def rooted(self) -> frozenset[int]:
+        """The devices that have a tree of ours."""
+        messages = self._route.dump(wire.dump_qdiscs())
+        tops = (one for one in messages if uapi.TCMSG.unpack_from(one.body)[3] == numbers.PARENT_ROOT)
+        return frozenset(root.ifindex for root in map(answers.read_qdisc, tops) if is_our_root(root))
+
     def root_of(self, ifindex: int) -> Root | None:
         """The root of one device that is not ours, as `inventory` gives it."""
         qdiscs = [answers.read_qdisc(message) for message in self._route.dump(wire.dump_qdiscs())]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from typing import Final
 
 from netqos_tc import classify, nfwire, podrules, rulematch
@@ -68,6 +68,14 @@ class TableReader:
         requests = [nfwire.dump_rules(), nfwire.dump_leads(), *elements]
         return [message for request in requests for message in self._dump_table(request)]
 
+    def frame(self) -> TableSpec | None:
+        """The table without what is in it of workloads, None where it is not there; rules by their comments alone."""
+        maps = {nfwire.read_map_name(one) for one in self._dump_table(nfwire.dump_maps())}
+        chains = self.chains()
+        requests = map(nfwire.dump_rules, classify.CHAIN_NAMES)
+        rules = [nfwire.read_rule(one) for request in requests for one in self._dump_table(request)]
+        return self._frame(maps, chains, rules) if maps or chains else None
+
     def specs(self) -> dict[Key, Spec]:
         """Our table, with its elements and the rules of workloads; nothing where it is not there."""
         found: dict[Key, Spec] = {}
@@ -77,17 +85,10 @@ class TableReader:
             self.contents.read([])
             return found
         rules = self.contents.read(self._dump_table(nfwire.dump_rules()))
-        known = [one for one in classify.maps(cgroups=True) if one.value in maps]
-        own = podrules.chains_of(chains)
-        found[TableKey()] = TableSpec(
-            maps=frozenset({*(one.value for one in known), *(maps & {nfwire.RULES_MAP})}),
-            chains=chains - own,
-            rules=_in_order(rules),
-            dormant=self.is_dormant(),
-        )
+        found[TableKey()] = self._frame(maps, chains, rules)
         found.update(dict.fromkeys(_sets(maps), SetSpec()))
-        found.update(podrules.read(own, rules, self._leads()).items())
-        for which in known:
+        found.update(podrules.read(podrules.chains_of(chains), rules, self._leads()).items())
+        for which in _known(maps):
             found.update(self.elements(which).items())
         return found
 
@@ -95,6 +96,14 @@ class TableReader:
         """The rules of every workload."""
         rules = self.contents.read(self._dump_table(nfwire.dump_rules()))
         return podrules.read(podrules.chains_of(self.chains()), rules, self._leads())
+
+    def _frame(self, maps: Set[str], chains: frozenset[ChainSpec], rules: Iterable[RuleSpec]) -> TableSpec:
+        return TableSpec(
+            maps=frozenset({*(one.value for one in _known(maps)), *(maps & {nfwire.RULES_MAP})}),
+            chains=chains - podrules.chains_of(chains),
+            rules=_in_order(rules),
+            dormant=self.is_dormant(),
+        )
 
     def _leads(self) -> list[tuple[int, str, str]]:
         return [
@@ -109,6 +118,10 @@ class TableReader:
             if problem.refused.code != errno.ENOENT:
                 raise
             return []
+
+
+def _known(names: Set[str]) -> list[ElementMap]:
+    return [one for one in classify.maps(cgroups=True) if one.value in names]
 
 
 def _sets(names: Iterable[str]) -> frozenset[SetKey]:
