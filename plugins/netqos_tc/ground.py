@@ -88,17 +88,24 @@ class Ground:
     def queue(self, rate_bps: int) -> LeafQueueSpec:
         """The queue of a leaf that can count on a rate."""
         if self.codel_ms is not None:
-            return self._fair_queue(rate_bps, self.codel_ms)
-        limit = params.queue_bytes(rate_bps, target_ms=self.queue_ms, mtu=self.mtu)
-        return one_queue(LeafQueueSpec(limit=limit))
+            return _fair_queue(rate_bps, target_ms=self.codel_ms, mtu=self.mtu)
+        return _plain_queue(rate_bps, target_ms=self.queue_ms, mtu=self.mtu)
 
-    def _fair_queue(self, rate_bps: int, target_ms: int) -> LeafQueueSpec:
-        target_us = params.fair_target_us(rate_bps, target_ms=target_ms, mtu=self.mtu)
-        fair = FairSpec(
-            flows=params.FAIR_FLOWS,
-            quantum=params.frame_bytes(self.mtu),
-            target_ticks=queues.codel_ticks(target_us),
-            ecn=True,
-        )
-        limit = params.fair_bytes(rate_bps, mtu=self.mtu)
-        return one_queue(LeafQueueSpec(kind=FQ_CODEL, limit=limit, fair=fair))
+
+@lru_cache(maxsize=4096)
+def _plain_queue(rate_bps: int, *, target_ms: int, mtu: int) -> LeafQueueSpec:
+    limit = params.queue_bytes(rate_bps, target_ms=target_ms, mtu=mtu)
+    return one_queue(LeafQueueSpec(limit=limit))
+
+
+@lru_cache(maxsize=4096)
+def _fair_queue(rate_bps: int, *, target_ms: int, mtu: int) -> LeafQueueSpec:
+    target_us = params.fair_target_us(rate_bps, target_ms=target_ms, mtu=mtu)
+    fair = FairSpec(
+        flows=params.FAIR_FLOWS,
+        quantum=params.frame_bytes(mtu),
+        target_ticks=queues.codel_ticks(target_us),
+        ecn=True,
+    )
+    limit = params.fair_bytes(rate_bps, mtu=mtu)
+    return one_queue(LeafQueueSpec(kind=FQ_CODEL, limit=limit, fair=fair))

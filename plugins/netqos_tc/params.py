@@ -140,6 +140,7 @@ def inner_burst(rate: int, *, mtu: int) -> int:
 
 
 @lru_cache(maxsize=8192)
+@lru_cache(maxsize=4096)
 def leaf_shape(level: Level, rate_bps: int, ceil_bps: int, *, mtu: int) -> Shape:
     """A leaf: burst 16 KiB in L0, two frames in L1 and L2; cburst by its ceiling.
 

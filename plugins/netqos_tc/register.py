@@ -8,7 +8,7 @@ group. So it survives everything but the removal of the table; a new one starts 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from netqos.model.levels import Direction
@@ -43,20 +43,22 @@ class Register:
                     assigned[name] = minor
                     taken.add(minor)
                     break
+        used = known.used | taken
         for name in sorted(wanted):
             if name not in assigned:
-                minor = _fresh(name, known.used | taken)
+                minor = _fresh(name, used)
                 assigned[name] = minor
-                taken.add(minor)
+                used.add(minor)
+        taken.update(assigned.values())
         return assigned
 
     def stands_under(self, minor: int, parent_minor: int) -> bool:
         """Whether a class, on every device where it is, has this parent."""
         return self._known.stands_under(minor, parent_minor)
 
-    def may_write(self, key: RulesKey, spec: RulesSpec) -> bool:
-        """Whether a chain may become so: a plan that may only add changes none that is there."""
-        return not self._keep or self._met.get(key, spec) == spec
+    def may_write(self, chains: Iterable[tuple[RulesKey, RulesSpec]]) -> bool:
+        """Whether chains may become so: a plan that may only add changes none that is there."""
+        return not self._keep or all(self._met.get(key, spec) == spec for key, spec in chains)
 
 
 def group_name(owner: str) -> str:

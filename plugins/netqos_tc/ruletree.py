@@ -141,7 +141,7 @@ def assign(
         for one in wishes
         if all(register.stands_under(placed[name], wanted[name]) for name in _names(one))
     ]
-    return leaves, [one for one in ruled if all(register.may_write(*chain) for chain in one.chains())]
+    return leaves, [one for one in ruled if register.may_write(one.chains())]
 
 
 def chains_of(ruled: Iterable[Ruled], direction: Direction) -> dict[Key, Spec]:
