@@ -27,6 +27,7 @@ from netqos_tc.inbound import INBOUND
 from netqos_tc.inventory import Inventory
 from netqos_tc.kept import KeptRoots
 from netqos_tc.kernel import Kernel
+from netqos_tc.keys import RedirectKey
 from netqos_tc.layout import Facilities
 from netqos_tc.leafcounts import LeafCounts
 from netqos_tc.links import Link
@@ -35,7 +36,6 @@ from netqos_tc.netclasses import NetClasses, NetClassesSeen
 from netqos_tc.observed import TcObserved
 from netqos_tc.probe import probe
 from netqos_tc.shaped import standing
-from netqos_tc.spec import RedirectKey
 from netqos_tc.strays import EGRESS, Watch
 from netqos_tc.suspicions import Suspicions
 from netqos_tc.writer import Writer

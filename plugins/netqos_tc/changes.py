@@ -14,11 +14,8 @@ from netqos.model.plan import Operation
 from netqos_tc import describe, needs, numbers, ordering
 from netqos_tc.debt import is_in_debt
 from netqos_tc.edits import Edit, device_of
-from netqos_tc.observed import TcObserved
-from netqos_tc.root import Root
-from netqos_tc.spec import (
+from netqos_tc.keys import (
     ClassKey,
-    ClassSpec,
     ElementKey,
     ElementMap,
     FilterKey,
@@ -28,9 +25,11 @@ from netqos_tc.spec import (
     RootKey,
     RulesKey,
     SetKey,
-    Spec,
     TableKey,
 )
+from netqos_tc.observed import TcObserved
+from netqos_tc.root import Root
+from netqos_tc.spec import ClassSpec, Spec
 
 
 def operations(

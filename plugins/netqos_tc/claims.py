@@ -13,7 +13,8 @@ from netqos.model.health import Finding, warning
 from netqos.model.levels import Direction
 from netqos_tc.describe import at_least
 from netqos_tc.inbound import BESIDE, UNKNOWN
-from netqos_tc.spec import ADDRESS_MAPS, ElementKey, ElementSpec
+from netqos_tc.keys import ADDRESS_MAPS, ElementKey
+from netqos_tc.spec import ElementSpec
 from netqos_tc.strays import OUTSIDE, PAST, Stray
 
 SUSPECT_PACKETS: Final = 10

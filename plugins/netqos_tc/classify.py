@@ -32,8 +32,9 @@ from functools import lru_cache
 from typing import Final
 
 from netqos_tc import numbers
+from netqos_tc.keys import CGROUP_MAPS, ElementMap
 from netqos_tc.nfwire import RULES_MAP
-from netqos_tc.spec import CGROUP_MAPS, ChainSpec, ElementMap, RuleSpec, TableSpec
+from netqos_tc.spec import ChainSpec, RuleSpec, TableSpec
 
 FORWARD: Final = "forward"
 OUTPUT: Final = "output"

@@ -8,10 +8,9 @@ from typing import assert_never
 from netqos.model.levels import Direction
 from netqos_tc import numbers
 from netqos_tc.describe import Names, subject
-from netqos_tc.spec import (
+from netqos_tc.keys import (
     ClassKey,
     ElementKey,
-    ElementSpec,
     FilterKey,
     Key,
     LinkKey,
@@ -20,9 +19,9 @@ from netqos_tc.spec import (
     RootKey,
     RulesKey,
     SetKey,
-    Spec,
     TableKey,
 )
+from netqos_tc.spec import ElementSpec, Spec
 
 INGRESS = "rx"
 """The subject for the whole direction."""

@@ -11,9 +11,10 @@ from __future__ import annotations
 from typing import Final
 
 from netqos_tc import numbers
+from netqos_tc.keys import ClassKey, Key
 from netqos_tc.lifeline import NODES_LEAVES
 from netqos_tc.params import gso_bytes
-from netqos_tc.spec import ClassKey, ClassSpec, Key, Spec
+from netqos_tc.spec import ClassSpec, Spec
 
 _PACKET: Final = gso_bytes(1500)
 _SHARED: Final = frozenset({*numbers.INNER, *NODES_LEAVES})

@@ -8,31 +8,33 @@ from typing import assert_never
 
 from netqos.model.quantities import bits_per_s, format_bandwidth
 from netqos_tc import numbers, podrules
+from netqos_tc.keys import (
+    ClassKey,
+    ElementKey,
+    ElementMap,
+    FilterKey,
+    Key,
+    LinkKey,
+    QueueKey,
+    RedirectKey,
+    RootKey,
+    RulesKey,
+    SetKey,
+    TableKey,
+)
 from netqos_tc.numbers import class_id
 from netqos_tc.root import Root
 from netqos_tc.spec import (
-    ClassKey,
     ClassSpec,
-    ElementKey,
-    ElementMap,
     ElementSpec,
-    FilterKey,
     FilterSpec,
-    Key,
     LeafQueueSpec,
-    LinkKey,
     LinkSpec,
-    QueueKey,
-    RedirectKey,
     RedirectSpec,
-    RootKey,
     RootSpec,
-    RulesKey,
     RulesSpec,
-    SetKey,
     SetSpec,
     Spec,
-    TableKey,
     TableSpec,
 )
 

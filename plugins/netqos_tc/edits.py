@@ -7,20 +7,19 @@ from dataclasses import dataclass
 
 from netqos.model.plan import Operation
 from netqos_tc import numbers
-from netqos_tc.root import Root
-from netqos_tc.spec import (
+from netqos_tc.keys import (
     ClassKey,
     ElementKey,
     Key,
     LinkKey,
     RedirectKey,
-    RedirectSpec,
     RootKey,
     RulesKey,
     SetKey,
-    Spec,
     TableKey,
 )
+from netqos_tc.root import Root
+from netqos_tc.spec import RedirectSpec, Spec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,11 +12,12 @@ from netqos.model.desired import DesiredState
 from netqos.model.plan import Operation
 from netqos_tc import changes
 from netqos_tc.edits import Edit
+from netqos_tc.keys import ClassKey, ElementKey, ElementMap, Key, QueueKey
 from netqos_tc.layout import Facilities, Layout, lay_out
 from netqos_tc.numbers import is_pod_minor
 from netqos_tc.observed import TcObserved
 from netqos_tc.options import Options
-from netqos_tc.spec import ClassKey, ClassSpec, ElementKey, ElementMap, Key, LeafQueueSpec, QueueKey, Spec
+from netqos_tc.spec import ClassSpec, LeafQueueSpec, Spec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,20 +16,12 @@ from netqos.model.levels import Direction
 from netqos_tc import numbers
 from netqos_tc.behind import Apart, obstacle, places
 from netqos_tc.ground import Ground, member
+from netqos_tc.keys import ElementKey, Key, LinkKey, RedirectKey
 from netqos_tc.moves import Steered
 from netqos_tc.observed import TcObserved
 from netqos_tc.places import Hook
 from netqos_tc.ruletree import Ruled, chains_of
-from netqos_tc.spec import (
-    ElementKey,
-    ElementSpec,
-    Key,
-    LinkKey,
-    LinkSpec,
-    RedirectKey,
-    RedirectSpec,
-    Spec,
-)
+from netqos_tc.spec import ElementSpec, LinkSpec, RedirectSpec, Spec
 from netqos_tc.tree import tree
 
 CODE: Final = "not-enforced-ingress"

@@ -6,10 +6,11 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 from netqos_tc import numbers, register
+from netqos_tc.keys import Key, RedirectKey
 from netqos_tc.links import Link
 from netqos_tc.places import Hook
 from netqos_tc.root import Root
-from netqos_tc.spec import Key, RedirectKey, RedirectSpec, Spec
+from netqos_tc.spec import RedirectSpec, Spec
 
 
 @dataclass(slots=True, kw_only=True)

@@ -11,8 +11,8 @@ from typing import Final
 from netqos.model.plan import Failure, Operation
 from netqos_tc import numbers
 from netqos_tc.edits import Edit
+from netqos_tc.keys import ClassKey, ElementKey, Key, LinkKey, RootKey, RulesKey, SetKey, TableKey
 from netqos_tc.netlink import Refused
-from netqos_tc.spec import ClassKey, ElementKey, Key, LinkKey, RootKey, RulesKey, SetKey, TableKey
 from netqos_tc.standing import Standing
 
 SKIPPED: Final = "skipped"

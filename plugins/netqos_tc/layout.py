@@ -18,19 +18,12 @@ from netqos_tc.classify import owner_of
 from netqos_tc.describe import Names
 from netqos_tc.ground import Ground, member
 from netqos_tc.ingress import Ingress, Placed
+from netqos_tc.keys import Key, LinkKey, RootKey, TableKey
 from netqos_tc.moves import Steered
 from netqos_tc.observed import TcObserved
 from netqos_tc.options import Options
 from netqos_tc.register import Register
-from netqos_tc.spec import (
-    Key,
-    LinkKey,
-    RootKey,
-    Spec,
-    TableKey,
-    TableSpec,
-    element,
-)
+from netqos_tc.spec import Spec, TableSpec, element
 from netqos_tc.tree import Tree, tree
 
 

@@ -11,23 +11,8 @@ from typing import Final
 
 from netqos.model.levels import Level
 from netqos_tc import numbers, podrules, strangers
-from netqos_tc.spec import (
-    ClassKey,
-    FilterKey,
-    FilterSpec,
-    Key,
-    LinkKey,
-    LinkSpec,
-    QueueKey,
-    RedirectKey,
-    RedirectSpec,
-    RootKey,
-    RootSpec,
-    RulesKey,
-    RulesSpec,
-    Spec,
-    TableSpec,
-)
+from netqos_tc.keys import ClassKey, FilterKey, Key, LinkKey, QueueKey, RedirectKey, RootKey, RulesKey
+from netqos_tc.spec import FilterSpec, LinkSpec, RedirectSpec, RootSpec, RulesSpec, Spec, TableSpec
 
 NODES_LEAVES: Final = frozenset(
     {numbers.CONTROL, numbers.CRITICAL, numbers.HOST, numbers.UNKNOWN, numbers.LOCAL}

@@ -9,24 +9,20 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from netqos.model.levels import Direction
 from netqos_tc import numbers, podrules
-from netqos_tc.spec import (
+from netqos_tc.keys import (
     ClassKey,
-    ClassSpec,
     ElementKey,
-    ElementSpec,
     FilterKey,
     Key,
     LinkKey,
     QueueKey,
     RedirectKey,
-    RedirectSpec,
     RootKey,
     RulesKey,
-    RulesSpec,
     SetKey,
-    Spec,
     TableKey,
 )
+from netqos_tc.spec import ClassSpec, ElementSpec, RedirectSpec, RulesSpec, Spec
 
 Held = SetKey | LinkKey | tuple[Direction, int]
 """What is held in its place: a set, the IFB, or the classes of a direction that have a minor."""

@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import Final
 
 from netqos_tc import numbers
+from netqos_tc.keys import ElementKey, ElementMap, Key
 from netqos_tc.netlink import Refused
-from netqos_tc.spec import ElementKey, ElementMap, ElementSpec, Key, Spec
+from netqos_tc.spec import ElementSpec, Spec
 
 FILE: Final = "net_cls.classid"
 _OWNER: Final = "user.netqos.owner"

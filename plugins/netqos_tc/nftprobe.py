@@ -10,8 +10,9 @@ from netqos.backend import NftRunner
 from netqos.errors import NetqosError, Unsupported
 from netqos.model.health import Finding, error, info, warning
 from netqos_tc import cgroupspace, classify, tabletext
+from netqos_tc.keys import CGROUP_MAPS
 from netqos_tc.owners import Told
-from netqos_tc.spec import CGROUP_MAPS, TableSpec
+from netqos_tc.spec import TableSpec
 
 Tried = tuple[Told | None, bool, tuple[Finding, ...]]
 """Which cgroups can be told, whether sources can be looked up, and what is to be said of both."""

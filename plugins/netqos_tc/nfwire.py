@@ -16,9 +16,10 @@ from functools import lru_cache
 from typing import Final
 
 from netqos_tc import netmsg
+from netqos_tc.keys import ElementKey, ElementMap
 from netqos_tc.netmsg import Message, Request, attribute, attributes, each_attribute, string
 from netqos_tc.numbers import KINDS, minor_of
-from netqos_tc.spec import ChainSpec, ElementKey, ElementMap, ElementSpec, RuleSpec, element
+from netqos_tc.spec import ChainSpec, ElementSpec, RuleSpec, element
 
 TABLE: Final = "netqos"
 RULES_MAP: Final = "rules"

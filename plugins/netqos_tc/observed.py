@@ -8,9 +8,10 @@ from typing import TypeVar, cast
 
 from netqos.model.plan import ObservedState
 from netqos_tc import numbers
+from netqos_tc.keys import ClassKey, ElementKey, Key, RootKey
 from netqos_tc.places import Device, Hook, Routes
 from netqos_tc.root import Root
-from netqos_tc.spec import ClassKey, ClassSpec, ElementKey, ElementSpec, Key, RootKey, Spec
+from netqos_tc.spec import ClassSpec, ElementSpec, Spec
 
 T = TypeVar("T")
 

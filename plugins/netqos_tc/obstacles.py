@@ -11,10 +11,11 @@ from netqos.model.health import Finding, error, info, warning
 from netqos.model.levels import Direction
 from netqos.model.quantities import format_bandwidth
 from netqos_tc import numbers
+from netqos_tc.keys import ADDRESS_MAPS, ElementKey, Key, RootKey
 from netqos_tc.observed import TcObserved
 from netqos_tc.options import Options
 from netqos_tc.root import is_lossy, why_foreign
-from netqos_tc.spec import ADDRESS_MAPS, ElementKey, ElementSpec, Key, RootKey, RootSpec, Spec
+from netqos_tc.spec import ElementSpec, RootSpec, Spec
 from netqos_tc.tree import root_spec
 
 ONE_LOCK_BPS: Final = 25_000_000_000

@@ -9,12 +9,10 @@ from netqos.engine.reconcile import Step
 from netqos.model.plan import Operation, Verb
 from netqos_tc import concerns, describe, lifeline, numbers, strangers
 from netqos_tc.edits import Edit
-from netqos_tc.spec import (
+from netqos_tc.keys import (
     ClassKey,
-    ClassSpec,
     ElementKey,
     FilterKey,
-    FilterSpec,
     Key,
     LinkKey,
     QueueKey,
@@ -22,9 +20,9 @@ from netqos_tc.spec import (
     RootKey,
     RulesKey,
     SetKey,
-    Spec,
     TableKey,
 )
+from netqos_tc.spec import ClassSpec, FilterSpec, Spec
 
 
 class Causes:

@@ -16,8 +16,8 @@ from netqos.model.health import Finding, error, info, warning
 from netqos.model.ids import CgroupPath
 from netqos.model.levels import Direction
 from netqos_tc.classify import CRITICAL_OWNER, cgroup_map, owner_of
+from netqos_tc.keys import ADDRESS_MAPS, CGROUP_MAPS, ElementKey, ElementMap
 from netqos_tc.numbers import MAJOR, major_of
-from netqos_tc.spec import ADDRESS_MAPS, CGROUP_MAPS, ElementKey, ElementMap
 
 _DESTINATIONS: Final = {
     ADDRESS_MAPS[Direction.TX, version]: ADDRESS_MAPS[Direction.RX, version] for version in (4, 6)

@@ -13,9 +13,10 @@ from netqos.backend import PacketWay
 from netqos.model.levels import Direction
 from netqos_tc import describe, numbers
 from netqos_tc.answers import HtbClass
+from netqos_tc.keys import ADDRESS_MAPS, ElementKey, ElementMap, RedirectKey
 from netqos_tc.observed import TcObserved
 from netqos_tc.places import exits
-from netqos_tc.spec import ADDRESS_MAPS, ElementKey, ElementMap, RedirectKey, RedirectSpec
+from netqos_tc.spec import RedirectSpec
 
 WORKLOAD = "workload"
 

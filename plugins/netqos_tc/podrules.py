@@ -19,9 +19,10 @@ from typing import Final
 from netqos.model.levels import Direction
 from netqos.model.rules import Rule
 from netqos_tc import numbers, rulematch
+from netqos_tc.keys import Key, RulesKey, SetKey
 from netqos_tc.nfwire import RULES_MAP, TABLE
 from netqos_tc.rulematch import Line
-from netqos_tc.spec import ChainSpec, Key, RulesKey, RuleSpec, RulesSpec, SetKey, SetSpec, Spec
+from netqos_tc.spec import ChainSpec, RuleSpec, RulesSpec, SetSpec, Spec
 
 _CHAIN: Final = re.compile(r"r([0-9a-f]{1,4})(tx|rx)")
 _PLAIN: Final = re.compile(r"[A-Za-z0-9:._/-]+")

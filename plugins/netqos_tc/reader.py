@@ -17,23 +17,12 @@ from netqos_tc import (
 from netqos_tc.answers import HtbClass, Qdisc
 from netqos_tc.hookreader import HookReader
 from netqos_tc.inventory import Inventory
+from netqos_tc.keys import ClassKey, FilterKey, Key, LinkKey, QueueKey, RedirectKey, RootKey
 from netqos_tc.links import Link, read_link
 from netqos_tc.netlink import Channel, RequestRefused
 from netqos_tc.netmsg import Message
 from netqos_tc.root import Child, Root
-from netqos_tc.spec import (
-    ClassKey,
-    FilterKey,
-    FilterSpec,
-    Key,
-    LinkKey,
-    LinkSpec,
-    QueueKey,
-    RedirectKey,
-    RootKey,
-    RootSpec,
-    Spec,
-)
+from netqos_tc.spec import FilterSpec, LinkSpec, RootSpec, Spec
 from netqos_tc.tablereader import TableReader
 
 FILTERED = (0, *sorted(numbers.INNER))

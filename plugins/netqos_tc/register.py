@@ -13,9 +13,10 @@ from typing import Final
 
 from netqos.model.levels import Direction
 from netqos_tc import podrules
+from netqos_tc.keys import ClassKey, Key, RulesKey
 from netqos_tc.numbers import FIRST_POD, LAST_POD, is_pod_minor, minor_of
 from netqos_tc.observed import TcObserved
-from netqos_tc.spec import ClassKey, ClassSpec, ElementSpec, Key, RulesKey, RulesSpec, Spec
+from netqos_tc.spec import ClassSpec, ElementSpec, RulesSpec, Spec
 
 _GROUP: Final = "group"
 

@@ -14,22 +14,21 @@ from netqos_tc import answers, numbers, queues, uapi
 from netqos_tc.audit import Auditor, Fingerprint
 from netqos_tc.expected import specs_after
 from netqos_tc.inventory import Inventory
-from netqos_tc.moves import Steered
-from netqos_tc.netmsg import attributes
-from netqos_tc.reader import Reader, is_our_root
-from netqos_tc.spec import (
+from netqos_tc.keys import (
     ClassKey,
     ElementKey,
-    FilterSpec,
     Key,
     LinkKey,
     QueueKey,
     RedirectKey,
     RulesKey,
     SetKey,
-    Spec,
     TableKey,
 )
+from netqos_tc.moves import Steered
+from netqos_tc.netmsg import attributes
+from netqos_tc.reader import Reader, is_our_root
+from netqos_tc.spec import FilterSpec, Spec
 
 _PLACE: Final = struct.Struct("=iIII")  # device, handle, parent and queue's handle in struct tcmsg
 

@@ -18,8 +18,9 @@ from typing import Final
 
 from netqos.model.levels import Direction
 from netqos.model.rules import IpMatch, PortMatch, PortRange, Protocol, Rule
+from netqos_tc.keys import SetKey
 from netqos_tc.nfwire import SET_NAME, TABLE
-from netqos_tc.spec import SetKey, SetSpec
+from netqos_tc.spec import SetSpec
 
 _MOST_RULES: Final = 8
 """As many nft rules of single values are made of one item; above that, of sets."""

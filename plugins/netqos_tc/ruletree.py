@@ -22,8 +22,9 @@ from netqos.model.quantities import format_bandwidth
 from netqos.model.rules import Rule, level_of
 from netqos_tc import numbers, podrules
 from netqos_tc.classify import owner_of
+from netqos_tc.keys import Key, RulesKey
 from netqos_tc.register import Register, group_name, rule_name
-from netqos_tc.spec import Key, RulesKey, RulesSpec, Spec
+from netqos_tc.spec import RulesSpec, Spec
 
 _LEAST_PART_BPS: Final = 1_000
 """What each leaf under a limit has at least; above `params.smallest_leaf_bps` of a frame of 9000 bytes."""

@@ -9,8 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from netqos_tc import describe, podrules
-from netqos_tc.reader import Reader
-from netqos_tc.spec import (
+from netqos_tc.keys import (
     ClassKey,
     ElementKey,
     FilterKey,
@@ -23,6 +22,7 @@ from netqos_tc.spec import (
     SetKey,
     TableKey,
 )
+from netqos_tc.reader import Reader
 
 _MOST_ASKED: Final = 16
 """Classes that are asked for one by one; whoever asks for more has all of a tree read."""

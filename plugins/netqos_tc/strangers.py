@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from netqos.model.health import Finding, error
 from netqos_tc import describe, numbers
 from netqos_tc.controls import CONTROL_FILTERS
+from netqos_tc.keys import ClassKey, FilterKey, Key
 from netqos_tc.observed import TcObserved
-from netqos_tc.spec import ClassKey, FilterKey, FilterSpec, Key, Spec
+from netqos_tc.spec import FilterSpec, Spec
 
 _SHOWN = 5
 

@@ -8,23 +8,10 @@ from typing import Final
 
 from netqos_tc import classify, nfwire, podrules, rulematch
 from netqos_tc.contents import Contents
+from netqos_tc.keys import ElementKey, ElementMap, Key, RulesKey, SetKey, TableKey
 from netqos_tc.netlink import Channel, RequestRefused
 from netqos_tc.netmsg import Message, Request
-from netqos_tc.spec import (
-    ChainSpec,
-    ElementKey,
-    ElementMap,
-    ElementSpec,
-    Key,
-    RulesKey,
-    RuleSpec,
-    RulesSpec,
-    SetKey,
-    SetSpec,
-    Spec,
-    TableKey,
-    TableSpec,
-)
+from netqos_tc.spec import ChainSpec, ElementSpec, RuleSpec, RulesSpec, SetSpec, Spec, TableSpec
 
 
 class TableReader:

@@ -15,8 +15,9 @@ from netqos_tc.classify import (
     maps,
     rules,
 )
+from netqos_tc.keys import ADDRESS_MAPS
 from netqos_tc.nfwire import RULES_MAP, TABLE
-from netqos_tc.spec import ADDRESS_MAPS, TableSpec
+from netqos_tc.spec import TableSpec
 
 PROBE_TABLE: Final = "netqos_probe"
 

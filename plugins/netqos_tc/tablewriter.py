@@ -10,18 +10,10 @@ from netqos.errors import NetqosError, Rejected
 from netqos_tc import classify, nfwire, podrules, rulematch, tabletext
 from netqos_tc.edits import Edit
 from netqos_tc.jobs import Job, Outcome
+from netqos_tc.keys import ElementKey, ElementMap, RulesKey, SetKey
 from netqos_tc.netlink import Refused
 from netqos_tc.netmsg import Request
-from netqos_tc.spec import (
-    ElementKey,
-    ElementMap,
-    ElementSpec,
-    RulesKey,
-    RulesSpec,
-    SetKey,
-    SetSpec,
-    TableSpec,
-)
+from netqos_tc.spec import ElementSpec, RulesSpec, SetSpec, TableSpec
 from netqos_tc.tools import ABSENT, Tools, alone
 
 _ELEMENTS: Final = 500

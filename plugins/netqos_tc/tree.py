@@ -13,22 +13,12 @@ from netqos.model.levels import Direction, Level, PerLevel
 from netqos_tc import numbers, params
 from netqos_tc.controls import CONTROL_FILTERS
 from netqos_tc.ground import Ground, Member
+from netqos_tc.keys import ClassKey, FilterKey, Key, QueueKey, RootKey
 from netqos_tc.moves import Steered
 from netqos_tc.numbers import kind_on
 from netqos_tc.params import Shape
 from netqos_tc.ruletree import Branch, Twig, rates_within
-from netqos_tc.spec import (
-    ClassKey,
-    ClassSpec,
-    FilterKey,
-    Key,
-    LeafQueueSpec,
-    QueueKey,
-    RootKey,
-    RootSpec,
-    Spec,
-    one_class,
-)
+from netqos_tc.spec import ClassSpec, LeafQueueSpec, RootSpec, Spec, one_class
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,9 +12,10 @@ from collections.abc import Iterable
 from typing import Final
 
 from netqos_tc import netmsg, uapi
+from netqos_tc.keys import FilterKey
 from netqos_tc.netmsg import Request, attribute, string
 from netqos_tc.numbers import PARENT_ROOT, class_id, kind_on
-from netqos_tc.spec import ClassSpec, FilterKey, FilterSpec, RootSpec, U32Match
+from netqos_tc.spec import ClassSpec, FilterSpec, RootSpec, U32Match
 
 _R2Q: Final = 10  # only for classes without a quantum, which we never make
 _MOST_32: Final = 2**32 - 1

@@ -18,24 +18,11 @@ from netqos_tc import hooks, numbers, queues, root, wire
 from netqos_tc.edits import Edit
 from netqos_tc.jobs import INCOMPLETE, Job, Outcome, Transport, incomplete_trees, jobs_of, runs, waves
 from netqos_tc.kept import document_name
+from netqos_tc.keys import ClassKey, FilterKey, LinkKey, QueueKey, RedirectKey, RootKey
 from netqos_tc.netlink import Refused
 from netqos_tc.netmsg import Request
 from netqos_tc.root import Root
-from netqos_tc.spec import (
-    ClassKey,
-    ClassSpec,
-    FilterKey,
-    FilterSpec,
-    LeafQueueSpec,
-    LinkKey,
-    LinkSpec,
-    QueueKey,
-    RedirectKey,
-    RedirectSpec,
-    RootKey,
-    RootSpec,
-    Spec,
-)
+from netqos_tc.spec import ClassSpec, FilterSpec, LeafQueueSpec, LinkSpec, RedirectSpec, RootSpec, Spec
 from netqos_tc.standing import Standing
 from netqos_tc.tablewriter import TableWriter
 from netqos_tc.tools import ABSENT, Tools, alone

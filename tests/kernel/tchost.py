@@ -26,9 +26,10 @@ from netqos.testing.harness import Harness
 from netqos.testing.namespaces import Namespace
 from netqos_tc import numbers
 from netqos_tc.backend import TcBackend
+from netqos_tc.keys import ClassKey, ElementKey, QueueKey
 from netqos_tc.netlink import Channel, Refused
 from netqos_tc.netmsg import Request
-from netqos_tc.spec import ClassKey, ClassSpec, ElementKey, ElementSpec, QueueKey
+from netqos_tc.spec import ClassSpec, ElementSpec
 
 UPLINK_INDEX = 77
 UPLINK = states.uplink(index=UPLINK_INDEX)

@@ -28,7 +28,8 @@ from netqos.testing.probes import start_echo
 from netqos.testing.states import M
 from netqos.testing.traffic import Datagrams, Traffic
 from netqos_tc import chooser, numbers
-from netqos_tc.spec import ElementKey, ElementMap, ElementSpec, RedirectKey, RedirectSpec
+from netqos_tc.keys import ElementKey, ElementMap, RedirectKey
+from netqos_tc.spec import ElementSpec, RedirectSpec
 from tests.kernel.harms import RX_HARMS
 from tests.kernel.tchost import make_backend
 from tests.kernel.tcnode import WIRE_PORT, ShapedNode, send, shaped_node

@@ -21,8 +21,9 @@ from netqos_tc import nfwire, numbers
 from netqos_tc.audit import Auditor, Fingerprint
 from netqos_tc.classify import owner_of
 from netqos_tc.edits import Edit
+from netqos_tc.keys import ClassKey
 from netqos_tc.netlink import Channel
-from netqos_tc.spec import ClassKey, ClassSpec
+from netqos_tc.spec import ClassSpec
 from netqos_tc.vigil import WHOLE_AUDIT_S
 from tests.kernel.tchost import UPLINK, UPLINK_INDEX, UplinkHost
 

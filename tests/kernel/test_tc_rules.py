@@ -23,8 +23,9 @@ from netqos.testing.networks import NETWORKS
 from netqos.testing.processes import CommandFailed
 from netqos.testing.states import M
 from netqos_tc import numbers, podrules
+from netqos_tc.keys import RulesKey
 from netqos_tc.register import names_of
-from netqos_tc.spec import RulesKey, RulesSpec
+from netqos_tc.spec import RulesSpec
 from tests.kernel.tchost import make_backend
 from tests.kernel.tcnode import ShapedNode, shaped_node
 

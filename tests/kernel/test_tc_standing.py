@@ -17,8 +17,9 @@ from netqos.testing.states import M
 from netqos_tc.backend import TcBackend
 from netqos_tc.edits import Edit
 from netqos_tc.jobs import INCOMPLETE, SKIPPED
+from netqos_tc.keys import ClassKey, Key, RootKey, RulesKey, SetKey
 from netqos_tc.numbers import is_pod_minor
-from netqos_tc.spec import ClassKey, ElementSpec, Key, RootKey, RulesKey, SetKey, Spec
+from netqos_tc.spec import ElementSpec, Spec
 from tests.kernel.tchost import UPLINK, UPLINK_INDEX, UplinkHost, only
 
 pytestmark = pytest.mark.kernel("veth", "htb", "u32", "nft", "nft-fib", "nft-socket")

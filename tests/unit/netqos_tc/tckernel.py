@@ -10,28 +10,23 @@ from netqos.model.levels import Direction
 from netqos.model.plan import Operation
 from netqos_tc import numbers, podrules
 from netqos_tc.edits import Edit, device_of
-from netqos_tc.observed import TcObserved
-from netqos_tc.places import Device, Route, Routes
-from netqos_tc.root import Root
-from netqos_tc.spec import (
+from netqos_tc.keys import (
     ClassKey,
-    ClassSpec,
     ElementKey,
-    ElementSpec,
     FilterKey,
-    FilterSpec,
     Key,
     LinkKey,
     QueueKey,
     RedirectKey,
-    RedirectSpec,
     RootKey,
     RulesKey,
-    RulesSpec,
     SetKey,
-    Spec,
     TableKey,
 )
+from netqos_tc.observed import TcObserved
+from netqos_tc.places import Device, Route, Routes
+from netqos_tc.root import Root
+from netqos_tc.spec import ClassSpec, ElementSpec, FilterSpec, RedirectSpec, RulesSpec, Spec
 
 BRIDGE = 50
 """The index of a bridge, behind which are all workloads."""

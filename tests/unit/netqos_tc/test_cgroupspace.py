@@ -8,9 +8,10 @@ from netqos.model.ids import CgroupPath
 from netqos.testing import states
 from netqos_tc import classify, tabletext
 from netqos_tc.classify import owner_of
+from netqos_tc.keys import ElementKey, ElementMap
 from netqos_tc.netclasses import NetClassesSeen
 from netqos_tc.owners import Told, collect
-from netqos_tc.spec import ElementKey, ElementMap, ElementSpec
+from netqos_tc.spec import ElementSpec
 
 
 def test_a_rule_counts_from_where_the_namespace_begins() -> None:

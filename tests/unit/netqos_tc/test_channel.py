@@ -13,9 +13,9 @@ import pytest
 
 from netqos.errors import Retryable, Unsupported
 from netqos_tc import links, netmsg, nfwire, uapi, wire
+from netqos_tc.keys import ElementKey, ElementMap
 from netqos_tc.netlink import Channel, Refused, RequestRefused
 from netqos_tc.netmsg import Message, Request
-from netqos_tc.spec import ElementKey, ElementMap
 
 Answers = list[tuple[int, int, bytes]]
 

@@ -8,7 +8,8 @@ import pytest
 
 from netqos_tc import numbers
 from netqos_tc.debt import is_in_debt
-from netqos_tc.spec import ClassKey, ClassSpec, RootKey, RootSpec
+from netqos_tc.keys import ClassKey, RootKey
+from netqos_tc.spec import ClassSpec, RootSpec
 
 SPEC = ClassSpec(
     parent=numbers.ROOT, rate=1_000_000, ceil=20_000_000, buffer=9, cbuffer=9, prio=None, quantum=None

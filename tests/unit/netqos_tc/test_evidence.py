@@ -10,17 +10,11 @@ from netqos_tc import numbers
 from netqos_tc.answers import HtbClass
 from netqos_tc.claims import SHOWN_S, Claims, claimed_by
 from netqos_tc.inbound import BESIDE, INBOUND
+from netqos_tc.keys import ElementKey, ElementMap, RedirectKey
 from netqos_tc.observed import TcObserved
 from netqos_tc.paths import Ways
 from netqos_tc.places import Device, Route, Routes
-from netqos_tc.spec import (
-    ClassSpec,
-    ElementKey,
-    ElementMap,
-    ElementSpec,
-    RedirectKey,
-    RedirectSpec,
-)
+from netqos_tc.spec import ClassSpec, ElementSpec, RedirectSpec
 from netqos_tc.strays import EGRESS, OUTSIDE, PAST, Stray
 
 WEB, WEB6, STRANGER = "10.1.0.7", "fd00::7", "192.0.2.9"

@@ -11,7 +11,8 @@ from netqos.model.levels import Level, PerLevel
 from netqos.testing.states import M, bands
 from netqos_tc import numbers, params
 from netqos_tc.ground import Ground, Member
-from netqos_tc.spec import ClassKey, ClassSpec, LeafQueueSpec, QueueKey
+from netqos_tc.keys import ClassKey, QueueKey
+from netqos_tc.spec import ClassSpec, LeafQueueSpec
 from netqos_tc.tree import tree
 
 IFINDEX = 7

@@ -14,27 +14,13 @@ from netqos.testing import states
 from netqos.testing.states import G, M
 from netqos_tc import changes, describe, numbers
 from netqos_tc.edits import Edit, device_of
+from netqos_tc.keys import ClassKey, ElementKey, ElementMap, LinkKey, QueueKey, RedirectKey, RootKey, TableKey
 from netqos_tc.layout import Facilities, lay_out
 from netqos_tc.observed import TcObserved
 from netqos_tc.options import Options
 from netqos_tc.places import Device, Hook, Routes
 from netqos_tc.root import Root
-from netqos_tc.spec import (
-    ClassKey,
-    ClassSpec,
-    ElementKey,
-    ElementMap,
-    ElementSpec,
-    LeafQueueSpec,
-    LinkKey,
-    LinkSpec,
-    QueueKey,
-    RedirectKey,
-    RedirectSpec,
-    RootKey,
-    RootSpec,
-    TableKey,
-)
+from netqos_tc.spec import ClassSpec, ElementSpec, LeafQueueSpec, LinkSpec, RedirectSpec, RootSpec
 from tests.unit.netqos_tc.tckernel import BRIDGE, PORT, ModelKernel
 from tests.unit.netqos_tc.test_places import route
 

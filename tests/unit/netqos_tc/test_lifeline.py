@@ -8,21 +8,16 @@ import pytest
 
 from netqos_tc import classify, numbers
 from netqos_tc.controls import CONTROL_FILTERS
+from netqos_tc.keys import ClassKey, FilterKey, LinkKey, QueueKey, RootKey, TableKey
 from netqos_tc.lifeline import is_vital
 from netqos_tc.spec import (
     ChainSpec,
-    ClassKey,
     ClassSpec,
-    FilterKey,
     FilterSpec,
     LeafQueueSpec,
-    LinkKey,
     LinkSpec,
-    QueueKey,
-    RootKey,
     RootSpec,
     RuleSpec,
-    TableKey,
     TableSpec,
 )
 

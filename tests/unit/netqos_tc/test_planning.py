@@ -23,29 +23,24 @@ from netqos.testing.strategies import NAMES, desired_states
 from netqos_tc import changes, numbers, params
 from netqos_tc.classify import CRITICAL_OWNER, owner_of
 from netqos_tc.edits import Edit, device_of
+from netqos_tc.keys import (
+    ClassKey,
+    ElementKey,
+    ElementMap,
+    FilterKey,
+    Key,
+    QueueKey,
+    RootKey,
+    RulesKey,
+    SetKey,
+    TableKey,
+)
 from netqos_tc.layout import Facilities, lay_out
 from netqos_tc.observed import TcObserved
 from netqos_tc.options import Options
 from netqos_tc.register import names_of
 from netqos_tc.root import Root
-from netqos_tc.spec import (
-    ClassKey,
-    ClassSpec,
-    ElementKey,
-    ElementMap,
-    ElementSpec,
-    FilterKey,
-    FilterSpec,
-    Key,
-    LeafQueueSpec,
-    QueueKey,
-    RootKey,
-    RulesKey,
-    SetKey,
-    Spec,
-    TableKey,
-    TableSpec,
-)
+from netqos_tc.spec import ClassSpec, ElementSpec, FilterSpec, LeafQueueSpec, Spec, TableSpec
 from tests.unit.netqos_tc.tckernel import PORT, ModelKernel
 
 UP = states.uplink(index=2)

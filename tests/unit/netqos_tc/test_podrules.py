@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from netqos.model.levels import Direction
 from netqos.model.rules import IpMatch, Match, PortMatch, PortRange, Protocol, Rule
 from netqos_tc import podrules, rulematch
+from netqos_tc.keys import RulesKey, SetKey
 from netqos_tc.nfwire import RULES_MAP
-from netqos_tc.spec import ChainSpec, RulesKey, RuleSpec, RulesSpec, SetKey, SetSpec
+from netqos_tc.spec import ChainSpec, RuleSpec, RulesSpec, SetSpec
 
 TX, RX = Direction.TX, Direction.RX
 KEY = RulesKey(TX, 0x1001)

@@ -14,11 +14,12 @@ from netqos.model.levels import Level, PerLevel
 from netqos.testing import states
 from netqos_tc import layout, numbers, params, queues, uapi
 from netqos_tc.ground import Ground, Member
+from netqos_tc.keys import QueueKey
 from netqos_tc.layout import Facilities
 from netqos_tc.netmsg import attributes
 from netqos_tc.observed import TcObserved
 from netqos_tc.options import Options
-from netqos_tc.spec import FQ_CODEL, FairSpec, LeafQueueSpec, QueueKey, Spec
+from netqos_tc.spec import FQ_CODEL, FairSpec, LeafQueueSpec, Spec
 from netqos_tc.tree import tree
 
 M = 1_000_000

@@ -17,23 +17,13 @@ from netqos.testing.states import M
 from netqos.testing.strategies import desired_states, rates
 from netqos_tc import numbers, podrules
 from netqos_tc.edits import Edit
+from netqos_tc.keys import ClassKey, Key, QueueKey, RootKey, RulesKey, SetKey
 from netqos_tc.layout import Facilities, lay_out
 from netqos_tc.observed import TcObserved
 from netqos_tc.options import Options
 from netqos_tc.register import Register, group_name, names_of, rule_name
 from netqos_tc.root import Root
-from netqos_tc.spec import (
-    ClassKey,
-    ClassSpec,
-    ElementSpec,
-    Key,
-    QueueKey,
-    RootKey,
-    RulesKey,
-    RulesSpec,
-    SetKey,
-    Spec,
-)
+from netqos_tc.spec import ClassSpec, ElementSpec, RulesSpec, Spec
 from tests.unit.netqos_tc.tckernel import ModelKernel
 from tests.unit.netqos_tc.test_planning import UP, bring, kernel, plan
 

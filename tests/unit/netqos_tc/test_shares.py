@@ -11,11 +11,12 @@ from netqos.model.levels import PerLevel
 from netqos.testing import states
 from netqos.testing.states import M
 from netqos_tc import numbers
+from netqos_tc.keys import ClassKey
 from netqos_tc.layout import Facilities, lay_out
 from netqos_tc.moves import Steered
 from netqos_tc.observed import TcObserved
 from netqos_tc.options import Options
-from netqos_tc.spec import ClassKey, ClassSpec
+from netqos_tc.spec import ClassSpec
 
 BYTE = 8
 POOL = 800 * M

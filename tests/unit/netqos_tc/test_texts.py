@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 
 from netqos.errors import Rejected
 from netqos_tc import classify, options, root, tabletext
+from netqos_tc.keys import ElementMap
 from netqos_tc.options import Options
 from netqos_tc.root import Child, Root
-from netqos_tc.spec import ChainSpec, ElementMap
+from netqos_tc.spec import ChainSpec
 
 
 def test_options_in_words() -> None:

@@ -12,18 +12,9 @@ from pyroute2.netlink.rtnl.tcmsg import tcmsg
 
 from netqos_tc import answers, netmsg, nfwire, numbers, queues, wire
 from netqos_tc.controls import CONTROL_FILTERS
+from netqos_tc.keys import ElementKey, ElementMap, FilterKey
 from netqos_tc.netmsg import Message, Request
-from netqos_tc.spec import (
-    ClassSpec,
-    ElementKey,
-    ElementMap,
-    ElementSpec,
-    FilterKey,
-    FilterSpec,
-    LeafQueueSpec,
-    RootSpec,
-    U32Match,
-)
+from netqos_tc.spec import ClassSpec, ElementSpec, FilterSpec, LeafQueueSpec, RootSpec, U32Match
 from netqos_tc.tree import root_spec
 
 IFINDEX = 7

@@ -21,24 +21,14 @@ from netqos_tc import answers, changes, classify, describe, links, numbers, tabl
 from netqos_tc.contents import Contents
 from netqos_tc.edits import Edit
 from netqos_tc.jobs import INCOMPLETE, SKIPPED
+from netqos_tc.keys import ClassKey, ElementKey, ElementMap, Key, QueueKey, RootKey, RulesKey, TableKey
 from netqos_tc.layout import Facilities, lay_out
 from netqos_tc.netlink import Refused
 from netqos_tc.netmsg import Message, Request, attribute, string
 from netqos_tc.observed import TcObserved
 from netqos_tc.options import Options
 from netqos_tc.root import Root
-from netqos_tc.spec import (
-    ClassKey,
-    ClassSpec,
-    ElementKey,
-    ElementMap,
-    Key,
-    QueueKey,
-    RootKey,
-    RulesKey,
-    Spec,
-    TableKey,
-)
+from netqos_tc.spec import ClassSpec, Spec
 from netqos_tc.tools import Tools
 from netqos_tc.writer import Writer
 
