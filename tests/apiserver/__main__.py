@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import signal
 import sys
-import tempfile
-from pathlib import Path
 
+from netqos.testing.namespaces import scratch_folder, sweep_folders
 from tests.apiserver.fixtures import install_crd
 from tests.apiserver.gobuild import Unavailable
 from tests.apiserver.programs import Programs, find_programs
@@ -31,8 +30,9 @@ def main(arguments: list[str]) -> int:
 
 def serve(programs: Programs) -> None:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    with tempfile.TemporaryDirectory(prefix="netqos-apiserver-") as folder:
-        server = ApiServer(programs, Path(folder) / "data")
+    sweep_folders()
+    with scratch_folder("apiserver") as folder:
+        server = ApiServer(programs, folder / "data")
         try:
             server.start()
             install_crd(server.admin)

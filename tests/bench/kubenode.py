@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -12,6 +11,7 @@ from pathlib import Path
 
 from netqos.testing.daemon import Daemon
 from netqos.testing.faultproxy import FaultProxy
+from netqos.testing.namespaces import scratch_folder
 from netqos.testing.netns import Rig
 from netqos.testing.relay import Relay
 from tests.apiserver.fixtures import install_crd
@@ -66,8 +66,8 @@ class KubeNode:
 def cluster() -> Iterator[tuple[ApiServer, Kube]]:
     """A server of the benchmark's own."""
     with ExitStack() as stack:
-        folder = stack.enter_context(tempfile.TemporaryDirectory())
-        server = ApiServer(find_programs(), Path(folder) / "apiserver")
+        folder = stack.enter_context(scratch_folder("bench"))
+        server = ApiServer(find_programs(), folder / "apiserver")
         stack.callback(server.close)
         server.start()
         install_crd(server.admin)

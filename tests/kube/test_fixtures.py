@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
+from pathlib import Path
 
 import pytest
 
 from netqos.testing.faultreplies import status
+from netqos.testing.namespaces import sweep_folders
 from tests.apiserver.client import Api, ApiError
 from tests.apiserver.fixtures import MakeProxy, StartServer
+from tests.apiserver.gobuild import ROOT
 from tests.apiserver.kube import NODES, NODESLOS, Kube, pods_path
+from tests.apiserver.programs import Programs
 from tests.apiserver.server import ApiServer
 from tests.apiserver.tokens import claims_of, resign
 
@@ -210,3 +216,15 @@ def test_a_proxy_answers_for_the_server(kube: Kube, apiserver: ApiServer, make_p
         assert told.value.status == 503
         assert api.get(pods_path(kube.namespace))["kind"] == "PodList"
     assert [one.status for one in proxy.requests] == [200, 503, 200]
+
+
+def test_a_killed_server_to_play_with_leaves_no_folder(apiserver_programs: Programs) -> None:
+    command = [sys.executable, "-m", "tests.apiserver", "serve"]
+    serving = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    assert serving.stdout is not None
+    kubeconfig = Path(serving.stdout.readline().strip().partition("=")[2])
+    assert kubeconfig.is_file()
+    serving.kill()
+    serving.communicate()
+    sweep_folders()
+    assert not kubeconfig.parent.exists()

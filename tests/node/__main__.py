@@ -16,6 +16,7 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NoReturn
 
 from netqos.testing.namespaces import sweep
 from tests.apiserver.gobuild import Unavailable
@@ -68,8 +69,7 @@ def start() -> int:
 def stop() -> int:
     """End the one that runs or starts; what a killed one has left goes too."""
     was_there = keeper.end()
-    sweep()
-    sweep_branches()
+    _sweep()
     print("node: stopped" if was_there else "node: none is running")
     return 0
 
@@ -97,7 +97,8 @@ def run(command: Sequence[str]) -> int:
 
 def keep() -> int:
     """Hold a node until SIGTERM."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, _interrupted)
+    keeper.enter()
     with contextlib.suppress(KeyboardInterrupt), RealNode(find_node_programs()) as node:
         agent = Agent(node, {"policy": {"enable": True}})
         agent.start()
@@ -116,21 +117,40 @@ def keep() -> int:
     return 0
 
 
+def _interrupted(*_: object) -> NoReturn:
+    """As Ctrl-C, and nothing interrupts what is put away then."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+    raise KeyboardInterrupt
+
+
 def _wait_started() -> bool:
-    """Start a keeper where there is none, and wait for what it tells; what is interrupted here ends."""
+    """Start a keeper where there is none, and wait for what it tells; nothing is left of one that ended instead."""
     ours: subprocess.Popen[bytes] | None = None
+    is_ours = False
     end_s = time.monotonic() + START_S
     try:
         while keeper.told() is None:
-            ours = ours or keeper.launch()
+            if ours is None:
+                is_ours = True  # what is interrupted in there may have begun
+                ours = keeper.launch()
+                is_ours = ours is not None
             if (ours is not None and ours.poll() is not None) or time.monotonic() > end_s:
+                _sweep()
                 return False
             time.sleep(0.05)
     except KeyboardInterrupt:
-        if ours is not None:
+        if is_ours:
             keeper.end()
+        _sweep()
         raise
     return True
+
+
+def _sweep() -> None:
+    """What a keeper has left that is gone, whatever it was about: it may have ended before it knew what it had made."""
+    sweep()
+    sweep_branches()
 
 
 def _log_end() -> str:

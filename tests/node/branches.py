@@ -52,11 +52,14 @@ class Branch:
     """The folders of one machine, `name` in every hierarchy."""
 
     def __init__(self, name: str) -> None:
-        """Make them; OSError where this process may not."""
+        """None is made yet."""
         self.name = name
         self.hierarchies = hierarchies()
+
+    def make(self) -> None:
+        """Make them; OSError where this process may not. Those that are made already are for `remove` then."""
         for one in self.hierarchies:
-            _make(one.path / name)
+            _make(one.path / self.name)
 
     def folders(self, inner: str = "") -> list[Path]:
         """A cgroup below the branch (`system.slice/kubelet.service`) in every hierarchy, made if need be."""
@@ -75,7 +78,7 @@ class Branch:
         return "".join(f"echo 0 > {shlex.quote(str(one))}/cgroup.procs; " for one in self.folders(inner))
 
     def remove(self) -> None:
-        """Kill what is left in it and remove it."""
+        """Kill what is left in it and remove what is made of it."""
         for one in self.hierarchies:
             remove_cgroup(one.path / self.name)
 

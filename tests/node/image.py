@@ -2,7 +2,7 @@
 
 Both are kept in the cache folder (tests/apiserver/gobuild.py): the base until its recipe changes, the image until
 something that goes into it does. A build has a pid and a mount namespace of its own, so that no process and no mount
-outlives who asked for it, and a folder that `sweep` finds.
+outlives who asked for it, and one folder for all that it makes meanwhile, which `sweep` finds.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from netqos.testing.namespaces import make_folder, sweep
+from netqos.testing.namespaces import scratch_folder, sweep
 from netqos.testing.processes import CommandFailed, run_tool, tool_environment
 from tests.apiserver.gobuild import ROOT, Unavailable, cache_folder
 
@@ -48,6 +48,7 @@ _BASE_RECIPE = (
     *(f"--dpkgopt=path-exclude=/usr/share/{name}/*" for name in _LEFT_OUT),
     "bookworm",
 )
+_ALONE = ("unshare", "--pid", "--fork", "--kill-child=KILL", "--mount-proc", "--propagation=private")
 _BASE_IMAGE = "FROM scratch\nADD base.tar /\n"
 _INDEXES = ("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "UV_DEFAULT_INDEX", "UV_INDEX")
 _CERTIFICATES = ("PIP_CERT", "SSL_CERT_FILE")
@@ -72,7 +73,7 @@ def built_image(*, context: Path = ROOT, name: str = NAME) -> Path:
 
 def previous_image() -> Path:
     """The same of an earlier state of the sources, as PREVIOUS_NAME."""
-    with _scratch("previous") as context:
+    with scratch_folder("previous") as context:
         _run(
             "git",
             ("sh", "-euc", f"git -C {ROOT} archive {PREVIOUS} {' '.join(_CONTEXT)} | tar -C {context} -x"),
@@ -88,7 +89,7 @@ def build(archive: Path, *, context: Path = ROOT, name: str = NAME) -> None:
     base, fresh = _built_base(), archive.with_suffix(".new")
     fresh.unlink(missing_ok=True)
     sweep()
-    with _scratch("image") as folder:
+    with scratch_folder("image") as folder:
         common = ("--quiet", "--isolation=chroot", "--network=host", f"--timestamp={TIMESTAMP}")
         secrets = _secrets(folder, os.environ)
         which = (f"--build-arg=BASE={BASE}", f"--file={CONTAINERFILE}", f"--tag={name}", str(context))
@@ -107,17 +108,23 @@ def _built_base() -> Path:
     place = _folder() / f"base-{hashlib.sha256(recipe.encode()).hexdigest()[:16]}"
     if not (place / "Containerfile").exists():
         place.mkdir(parents=True, exist_ok=True)
-        _run("mmdebstrap", (*_BASE_RECIPE, str(place / "base.tar")))
+        make_base(place / "base.tar")
         (place / "Containerfile").write_text(_BASE_IMAGE, encoding="utf-8")
     return place
+
+
+def make_base(archive: Path) -> None:
+    """Assemble the base's file system."""
+    with scratch_folder("base") as folder:
+        folder.chmod(0o755)  # apt reads there as a user of its own
+        _run("mmdebstrap", ("env", f"TMPDIR={folder}", *_ALONE, *_BASE_RECIPE, str(archive)))
 
 
 def _run_buildah(folder: Path, *steps: Sequence[str]) -> None:
     """Several commands of buildah on a storage that goes with them, and with their mounts."""
     options = (f"--root={folder / 'root'}", f"--runroot={folder / 'run'}", "--storage-driver=overlay")
     script = " && ".join(shlex.join(("buildah", *options, *step)) for step in steps)
-    own = ("unshare", "--pid", "--fork", "--kill-child=KILL", "--mount-proc", "--propagation=private")
-    _run("buildah", (*own, "sh", "-euc", script))
+    _run("buildah", ("env", f"TMPDIR={folder}", *_ALONE, "sh", "-euc", script))
 
 
 def _run(program: str, command: Sequence[str]) -> None:
@@ -131,15 +138,6 @@ def _run(program: str, command: Sequence[str]) -> None:
     except CommandFailed as problem:
         said = "; ".join(problem.message.splitlines()[-3:])
         raise Unavailable(f"{program} failed: {said}") from problem
-
-
-@contextlib.contextmanager
-def _scratch(role: str) -> Iterator[Path]:
-    folder = make_folder(role)
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _secrets(folder: Path, env: Mapping[str, str]) -> list[str]:

@@ -35,7 +35,7 @@ def launch() -> subprocess.Popen[bytes] | None:
         lock.truncate(0)
         STATE.unlink(missing_ok=True)
         with LOG.open("wb") as log:
-            keeper = subprocess.Popen(
+            return subprocess.Popen(
                 [sys.executable, *_COMMAND],
                 cwd=ROOT,
                 stdin=subprocess.DEVNULL,
@@ -46,8 +46,13 @@ def launch() -> subprocess.Popen[bytes] | None:
                     lock.fileno()
                 ],  # the lock is the keeper's as long as it lives, and no child's of it
             )
-        lock.write(str(keeper.pid))
-    return keeper
+
+
+def enter() -> None:
+    """Say as the keeper which process it is: who started it may be gone, and somebody has to end it."""
+    with LOCK.open("r+", encoding="ascii") as lock:
+        lock.truncate(0)
+        lock.write(str(os.getpid()))
 
 
 def tell(state: dict[str, str]) -> None:
@@ -92,7 +97,7 @@ def end() -> bool:
 
 
 def _pid() -> int | None:
-    """The keeper's; None for the moment in which it is made."""
+    """The keeper's; None until it has begun."""
     with contextlib.suppress(OSError, ValueError):
         pid = int(LOCK.read_text(encoding="ascii"))
         words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")

@@ -49,6 +49,7 @@ class Machine:
     def start(self) -> None:
         """Make the namespaces and wait until process 1 has mounted everything."""
         self._branch = Branch(own_name("machine"))
+        self._branch.make()
         plan = {
             "folder": str(self.folder),
             "hostname": self._hostname,

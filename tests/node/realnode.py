@@ -8,7 +8,6 @@ The API server runs beside the machine and is reached inside it at the same addr
 
 from __future__ import annotations
 
-import shutil
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -17,7 +16,7 @@ from pathlib import Path
 from netqos.errors import NetqosError
 from netqos.testing.cabling import NODE_MAC, WIRE_MAC, End, batch, cable, default_via, up_with
 from netqos.testing.hostpod import sweep_cgroups
-from netqos.testing.namespaces import Namespace, make_folder, sweep
+from netqos.testing.namespaces import Namespace, scratch_folder, sweep
 from netqos.testing.networks import NODE, OUTSIDE, UPLINK, WIRE
 from netqos.testing.relay import Relay
 from tests.apiserver.client import Api, ApiError
@@ -78,8 +77,7 @@ class RealNode:
         self._stack.close()
 
     def _start(self) -> None:
-        self.folder = make_folder("node")
-        self._stack.callback(_remove_folder, self.folder)
+        self.folder = self._stack.enter_context(scratch_folder("node"))
         self.wire = Namespace("wire", address=WIRE.host(OUTSIDE, 4), tied=True)
         self._stack.callback(self.wire.remove)
         self.node = Namespace("node", address=WIRE.host(NODE, 4), tied=True)
@@ -151,10 +149,6 @@ def _service_rules(port: int) -> str:
     }}
 }}
 """
-
-
-def _remove_folder(folder: Path) -> None:
-    shutil.rmtree(folder, ignore_errors=True)
 
 
 def wait_until(check: Callable[[], object], what: str, timeout_s: float, *, pause_s: float = 0.05) -> float:

@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import tarfile
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -139,22 +140,36 @@ def test_what_it_runs_is_what_the_lock_names(image: Archive) -> None:
 _BUILDER = """
 import sys
 from pathlib import Path
-from tests.node.image import build
+from tests.node import image
 
-build(Path(sys.argv[1]))
+getattr(image, sys.argv[1])(Path(sys.argv[2]))
 """
 
 
 @pytest.mark.timeout(120)
-def test_a_killed_build_leaves_nothing(image: Archive, tmp_path: Path) -> None:
-    builder = subprocess.Popen([sys.executable, "-c", _BUILDER, tmp_path / "never.tar"], cwd=ROOT)
-    wait_until(lambda: any("storage-untar" in one for one in commands(builder.pid)), "an image is made", 60)
+@pytest.mark.parametrize(
+    ("step", "at"),
+    [("build", "storage-untar"), ("make_base", "/usr/lib/apt/methods/")],
+    ids=["image", "base"],
+)
+def test_a_killed_build_leaves_nothing(image: Archive, tmp_path: Path, step: str, at: str) -> None:
+    before = temporary()
+    builder = subprocess.Popen([sys.executable, "-c", _BUILDER, step, tmp_path / "never.tar"], cwd=ROOT)
+    wait_until(lambda: any(at in one for one in commands(builder.pid)), "it is being made", 60)
     of_it = descendants(builder.pid)
     builder.kill()
     builder.wait()
     wait_until(lambda: of_it.isdisjoint(dict(running())), "no process is left", 2)
     sweep()
     assert left_overs(builder.pid) == []
+    assert temporary() - before == set()
+
+
+def temporary() -> set[Path]:
+    """What builders' own programs make where nobody tells them another place."""
+    names = ("mmdebstrap*", "buildah*", "storage*", "container_images_*")
+    places = (Path(tempfile.gettempdir()), Path("/var/tmp"))
+    return {found for place in places for name in names for found in place.glob(name)}
 
 
 def commands(ancestor: int) -> list[str]:

@@ -92,6 +92,16 @@ def test_it_is_stopped_while_it_starts(person: Person) -> None:
     person.assert_nothing_is_left()
 
 
+def test_what_is_killed_while_it_starts_is_gone(person: Person) -> None:
+    starting = person.types()
+    person.wait_for_traces()
+    (keeper,) = person.keepers()
+    os.kill(keeper, signal.SIGKILL)
+    status, said = ended(starting)
+    assert (status, said.splitlines()[0].partition(";")[0]) == (1, "node: it did not start")
+    person.assert_nothing_is_left()
+
+
 def test_two_that_are_started_at_once_are_one_and_a_killed_one_is_started_again(person: Person) -> None:
     both = [person.types(), person.types()]
     assert [ended(one)[0] for one in both] == [0, 0]

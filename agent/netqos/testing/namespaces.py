@@ -183,8 +183,10 @@ class Namespace(Foothold):
 
     def remove(self) -> None:
         """Kill what runs inside and remove the namespace, its devices with it; no error when it is gone already."""
-        self.leave()
-        _remove(self.path)
+        try:
+            self.leave()
+        finally:
+            _remove(self.path)
 
 
 def make_folder(role: str) -> Path:
@@ -192,15 +194,39 @@ def make_folder(role: str) -> Path:
     return Path(tempfile.mkdtemp(prefix=own_name(role) + "-"))
 
 
+@contextlib.contextmanager
+def scratch_folder(role: str) -> Iterator[Path]:
+    """The same for as long as the block runs."""
+    folder = make_folder(role)
+    try:
+        yield folder
+    finally:
+        _remove_folder(folder)
+
+
 def sweep() -> tuple[str, ...]:
     """Remove namespaces and folders of this kind whose owner no longer runs; the namespaces' names."""
     removed = tuple(path.name for path in left_over(_FOLDER))
     for name in removed:
         _remove(_FOLDER / name)
-    for folder in left_over(Path(tempfile.gettempdir())):
-        if folder.lstat().st_uid == os.geteuid():
-            shutil.rmtree(folder, ignore_errors=True)
+    sweep_folders()
     return removed
+
+
+def sweep_folders() -> None:
+    """The folders alone, and those of this user: what anybody may do."""
+    for folder in left_over(Path(tempfile.gettempdir())):
+        with contextlib.suppress(FileNotFoundError):  # another sweep was there first
+            if folder.lstat().st_uid == os.geteuid():
+                _remove_folder(folder)
+
+
+def _remove_folder(folder: Path) -> None:
+    for _ in range(20):  # a process that was killed may write there until it has ended: 1 s at most
+        shutil.rmtree(folder, ignore_errors=True)
+        if not folder.exists():
+            break
+        time.sleep(0.05)
 
 
 def _libc() -> ctypes.CDLL:

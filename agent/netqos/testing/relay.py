@@ -54,6 +54,20 @@ class Relay:
 
     def __enter__(self) -> Self:
         """Start both processes; connections work when this returns."""
+        try:
+            self._start()
+        except BaseException:  # an interruption too
+            self._stop()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """End both; what is connected is reset."""
+        self._stop()
+
+    def _start(self) -> None:
         command = [sys.executable, "-m", "netqos.testing.relay"]
         tied = ["setpriv", "--pdeathsig", "KILL", *command]  # no later sweep would find it
         self._processes.append(
@@ -64,12 +78,8 @@ class Relay:
         ready = self._socket.with_suffix(".ready")
         self._processes.append(self._site.node.popen([*command, self._tcp, str(self._socket), str(ready)]))
         self._wait(ready.exists)
-        return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """End both; what is connected is reset."""
+    def _stop(self) -> None:
         for process in self._processes:
             process.kill()
             process.wait()
