@@ -11,7 +11,9 @@ import signal
 import ssl
 import sys
 import time
+import urllib.error
 import urllib.request
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
@@ -36,9 +38,16 @@ Document = dict[str, Any]
 
 
 def main() -> int:
-    """Exit code 0 when every node is clean, 1 when the time is over or somebody ended it."""
+    """Exit code 0 when every node is clean, 1 when the time is over, somebody ended it or there is no DaemonSet."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
-    daemonset = call("GET")
+    try:
+        daemonset = call("GET")
+    except urllib.error.HTTPError as problem:
+        if problem.code != HTTPStatus.NOT_FOUND:
+            raise
+        tell("the DaemonSet is gone, what it enforced on the nodes is still there; nothing was removed.")
+        tell("bring it back (helm upgrade) and try again, or leave the nodes: helm uninstall --no-hooks")
+        return 1
     is_done = False
     try:
         call("PATCH", cleanup_patch(kept_of(daemonset)))

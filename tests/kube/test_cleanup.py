@@ -27,7 +27,8 @@ class Installed:
         self.kube = kube
         objects = by_name(helm(renderer, kube.namespace))
         self.path = f"/apis/apps/v1/namespaces/{kube.namespace}/daemonsets/netqos"
-        kube.api.apply(self.path, objects["DaemonSet", "netqos"])
+        self.asked_for = objects["DaemonSet", "netqos"]
+        kube.api.apply(self.path, self.asked_for)
         for kind in ("ServiceAccount", "Role", "RoleBinding"):
             one = objects[kind, "netqos-cleanup"]
             kube.api.apply(kube.api.path_of(one), one)
@@ -127,6 +128,13 @@ def test_gives_up_puts_the_daemonset_back_and_says_what_to_do(installed: Install
     assert "--no-hooks" in err
     assert "its pods run the daemon again" in err
     assert spec_of(installed.daemonset()) == before
+
+
+def test_without_a_daemonset_it_says_what_to_do(installed: Installed) -> None:
+    installed.kube.api.delete(installed.path)
+    _, err = installed.start(timeout_s=TIMEOUT_S).communicate(timeout=TIMEOUT_S)
+    assert (err.count("\n"), "bring it back (helm upgrade)" in err) == (2, True)
+    installed.kube.api.apply(installed.path, installed.asked_for)
 
 
 def test_one_that_is_told_to_end_puts_the_daemonset_back(installed: Installed) -> None:

@@ -176,6 +176,11 @@ class Cluster:
         )
         self.remove(documents)
 
+    def delete_daemonset(self) -> None:
+        """`kubectl delete daemonset`, alone, and wait until its pod is gone."""
+        self.kubectl("delete", "daemonset", "netqos")
+        wait_until(self._has_no_pod, "netqos's pods are gone", GONE_S)
+
     def remove(self, documents: Iterable[Document]) -> None:
         """`kubectl delete` of manifests but CRDs and namespaces, and wait until the pods are gone."""
         for one in documents:

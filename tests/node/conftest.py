@@ -60,21 +60,31 @@ def deployed(cluster: Cluster, renderer: Path) -> Iterator[Cluster]:
     wait_as_before(cluster.node, before)
 
 
-@pytest.fixture
-def pods(deployed: Cluster, request: pytest.FixtureRequest) -> Iterator[Pods]:
-    """A quiet pod of L1, and one of L2 that fills the link in both directions."""
-    kube = Kube(deployed.node.api, request.node.name, node=deployed.node.name)
+@pytest.fixture(scope="session")
+def pair(deployed: Cluster) -> Iterator[Pods]:
+    """Two pods that stay, one of L1 and one of L2."""
+    kube = Kube(deployed.node.api, "pair", node=deployed.node.name)
     deployed.wait_for_account(kube.namespace)
     pods = Pods(deployed.node, kube)
-    traffic = Traffic(pods)
     try:
         pods.start("quiet", labels={"koordinator.sh/qosClass": "LS"})
         pods.start("bulk", labels={"koordinator.sh/qosClass": "BE"})
+        yield pods
+    finally:
+        pods.close()
+        kube.close()
+
+
+@pytest.fixture
+def pods(pair: Pods) -> Iterator[Pods]:
+    """Both, while that of L2 fills the link in both directions; what a test adds to them goes with it."""
+    stay = pair.names
+    traffic = Traffic(pair)
+    try:
         traffic.tcp("bulk").start()
         traffic.tcp("bulk", towards_pod=True).start()
         time.sleep(0.5)
-        yield pods
+        yield pair
     finally:
         traffic.stop()
-        pods.close()
-        kube.close()
+        pair.delete(*pair.names - stay)

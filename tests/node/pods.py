@@ -61,6 +61,11 @@ class Pods:
         """One that was waited for."""
         return self._running[name]
 
+    @property
+    def names(self) -> frozenset[str]:
+        """Of all that were waited for."""
+        return frozenset(self._running)
+
     def create(
         self,
         name: str,
@@ -112,8 +117,9 @@ class Pods:
     def delete(self, *names: str, wait: bool = True) -> None:
         """Ask for their end, and wait until they are gone."""
         for name in names:
-            if name in self._running and self._running[name].inside is not self._node.node:
-                self._running.pop(name).inside.leave()
+            known = self._running.pop(name, None)
+            if known is not None and known.inside is not self._node.node:
+                known.inside.leave()
             self._kube.terminate_pod(name)
         if wait:
             wait_until(lambda: all(map(self._is_gone, names)), f"pods {names} are gone", GONE_S)

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import base64
 import json
+import re
+import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +18,7 @@ from netqos.model.levels import Direction
 from netqos.testing.numbered import Lost, numbered_packets
 from tests.kube.manifests import helm, is_hook, kustomize
 from tests.node.cluster import DAEMONSET, NAMESPACE, Cluster
+from tests.node.load import Load
 from tests.node.pods import Pods
 from tests.node.realnode import wait_until
 
@@ -93,6 +98,7 @@ def test_a_limit_is_set_from_within_the_container(deployed: Cluster, pods: Pods)
     deployed.ctl("limit", quiet, "--egress", "10M", "--for", "10m", "--reason", "test")
     explained = deployed.ask("explain", quiet)
     assert explained["pod"]["limits"]["egress"]["bps"] == 10_000_000
+    deployed.ctl("limits", "--delete", quiet)
 
 
 def lost_while_replaced(deployed: Cluster, pods: Pods, *command: str) -> Lost:
@@ -123,6 +129,53 @@ def test_an_update_from_the_previous_image_loses_no_packet(
     assert {
         one["name"]: one["level"] for one in deployed.ask("pods")["pods"] if one["name"] in LEVELS
     } == LEVELS
+
+
+def in_kernel(deployed: Cluster) -> list[str]:
+    """What decides over packets of pods: qdiscs, classes, and which address is of which class."""
+    node = deployed.node
+    commands = [["tc", "class", "show", "dev", one] for one in (node.uplink, "netqos-ifb")]
+    classes = "".join(node.node.run(one).stdout for one in commands)
+    qdiscs = node.node.run(["tc", "qdisc", "show"]).stdout
+    found = re.findall(
+        r"^(?:qdisc htb|class htb) \S+ (?:dev \S+ )?(?:root|parent \S+)", qdiscs + classes, re.MULTILINE
+    )
+    return [*found, *node.node.run(["nft", "list", "map", "inet", "netqos", "tx4"]).stdout.splitlines()]
+
+
+@contextmanager
+def without_daemonset(deployed: Cluster, renderer: Path) -> Iterator[None]:
+    """As after `kubectl delete daemonset netqos` alone; then it is applied again."""
+    deployed.delete_daemonset()
+    try:
+        yield
+    finally:
+        deployed.deploy(kustomize(renderer, "plain"))
+
+
+@pytest.mark.timeout(180)
+def test_the_daemonset_is_deleted_alone_and_what_it_enforced_stays(
+    deployed: Cluster, pods: Pods, renderer: Path
+) -> None:
+    held = {("held", Direction.TX): 12_000_000.0}
+    with Load(pods) as load, numbered_packets(pods["quiet"].inside, pods.wire) as lost:
+        limit = {"koordinator.sh/egress-bandwidth": "12M"}
+        pods.start("held", annotations=limit, command=load.hear("held", 5301))
+        load.expect(held, seconds=1)
+        classes, before = deployed.classes(), in_kernel(deployed)
+        with without_daemonset(deployed, renderer):
+            load.expect(held, seconds=1, tries=3)
+            assert in_kernel(deployed) == before
+        load.expect(held, seconds=1, tries=3)
+    assert (lost.lost, deployed.classes()) == (NO_LOSS, classes)
+
+
+@pytest.mark.timeout(180)
+def test_after_the_daemonset_was_deleted_alone_cleanup_removes_all(deployed: Cluster, renderer: Path) -> None:
+    with without_daemonset(deployed, renderer):
+        assert ours(deployed) != []
+        deployed.node.machine.run([sys.executable, "-m", "netqos.cli.ctl", "cleanup"])
+        assert ours(deployed) == []
 
 
 def ours(deployed: Cluster) -> list[str]:
