@@ -15,10 +15,10 @@ from tests.node.realnode import wait_until
 from tests.node.scene import Scene
 
 PODS_AT_ONCE = 40
-SECONDS = 30.0
+SECONDS = 120.0
 
 
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(420)
 def test_forty_pods_churn_and_the_levels_hold(scene: Scene) -> None:
     contention = Contention(scene, PROPOSAL)
     agent = contention.agent

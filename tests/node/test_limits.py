@@ -13,7 +13,7 @@ from tests.node.agent import Agent
 from tests.node.load import RX, TX, Load
 from tests.node.pods import Pod
 from tests.node.policies import PROPOSAL, M
-from tests.node.realnode import wait_until
+from tests.node.realnode import RealNode, wait_until
 from tests.node.scene import Scene
 
 EGRESS, INGRESS = "koordinator.sh/egress-bandwidth", "koordinator.sh/ingress-bandwidth"
@@ -49,14 +49,23 @@ class Stage:
         return told["bps"], told["source"]
 
 
+@pytest.fixture(scope="module")
+def shared(realnode: RealNode) -> Iterator[Stage]:
+    with Scene(realnode, "limits") as scene:
+        scene.kube.create_slo(PROPOSAL)
+        scene.limit_line(50 * M)
+        agent = scene.start_agent()
+        pod = scene.pods.start("web")
+        with Load(scene.pods) as load:
+            yield Stage(scene=scene, agent=agent, pod=pod, load=load)
+
+
 @pytest.fixture
-def stage(scene: Scene) -> Iterator[Stage]:
-    scene.kube.create_slo(PROPOSAL)
-    scene.limit_line(50 * M)
-    agent = scene.start_agent()
-    pod = scene.pods.start("web")
-    with Load(scene.pods) as load:
-        yield Stage(scene=scene, agent=agent, pod=pod, load=load)
+def stage(shared: Stage) -> Iterator[Stage]:
+    """One for both tests; the pod is silent after each, and without limits."""
+    yield shared
+    shared.load.stop("web")
+    shared.annotate(egress=None, ingress=None, both=None)
 
 
 def test_a_limit_by_annotation_is_set_changed_wrong_and_removed(stage: Stage) -> None:
