@@ -12,7 +12,7 @@ from __future__ import annotations
 import errno
 import os
 import socket
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -21,6 +21,7 @@ from netqos.model.levels import Level, PerLevel
 from netqos.model.quantities import bits_per_s, bytes_per_s
 from netqos.model.traffic import Glance, Unit, UnitSample
 from netqos_tc import answers, counts, hooks, netmsg, numbers, wire
+from netqos_tc.leftover import Leftover
 from netqos_tc.netmsg import Message, Request
 from netqos_tc.shaped import Shaped
 
@@ -52,6 +53,7 @@ class TcFastPath:
         self._shaped = {one.unit: one for one in shaped}
         self._monotonic = monotonic
         self._written = {unit: one.left for unit, one in self._shaped.items()}
+        self._leftover = {unit: Leftover() for unit in self._shaped}
         self._levels = {unit: _levels(one.ifindex) for unit, one in self._shaped.items()}
         self._totals = {unit: _total(one) for unit, one in self._shaped.items()}
         self._all = {unit: _everything(one) for unit, one in self._shaped.items()}
@@ -80,7 +82,7 @@ class TcFastPath:
         return tuple(map(self._glance, units))
 
     def sample(self, units: Collection[Unit] | None = None) -> tuple[UnitSample, ...]:
-        """The counters of trees; `Retryable` when a tree or a device is gone."""
+        """The counters of trees; `Retryable` when a tree or a device is gone, or others moved what is moved here."""
         return tuple(map(self._sample, self._shaped if units is None else units))
 
     def current_ceilings(self, unit: Unit) -> PerLevel[int] | None:
@@ -137,8 +139,12 @@ class TcFastPath:
         )
 
     def _sample(self, unit: Unit) -> UnitSample:
-        l0, l1, l2, root, *rest = self._exchange(self._all[unit])
+        found = self._exchange(self._all[unit])
         taken_at_s = self._monotonic()
+        moved = _moved(self._shaped[unit])
+        self._check(unit, zip(moved, found, strict=False))
+        l0, l1, l2, *_total = found[: len(moved)]
+        root, *rest = found[len(moved) :]
         level_bytes = PerLevel(counts.sent_bytes(l0), counts.sent_bytes(l1), counts.sent_bytes(l2))
         packets, _bytes, drops = counts.waiting(root)
         device_bytes = offered_bytes = None
@@ -158,6 +164,12 @@ class TcFastPath:
             offered_bytes=offered_bytes,
             dropped=drops,
         )
+
+    def _check(self, unit: Unit, found: Iterable[tuple[int, bytes]]) -> None:
+        minor = self._leftover[unit].strange(found, self._written[unit].classes)
+        if minor is not None:
+            name = numbers.text(numbers.class_id(minor, self._shaped[unit].ifindex))
+            raise Retryable(f"somebody else changed class {name} on {unit.device}")
 
     def _exchange(self, exchange: _Exchange) -> list[bytes]:
         """The answers, whole messages, one for each request in order."""
@@ -193,10 +205,15 @@ def _total(shaped: Shaped) -> _Exchange:
     return _Exchange.of(total, *map(wire.get_device_stats, shaped.receivers))
 
 
+def _moved(shaped: Shaped) -> tuple[int, ...]:
+    """The classes that a sample looks at. A total that moves with L0's rate shows there if others move it."""
+    return (*_LEVELS, numbers.TOTAL) if shaped.steered.parts > 1 else _LEVELS
+
+
 def _everything(shaped: Shaped) -> _Exchange:
-    """Levels and root; on the IFB the local leaf, the devices that receive, and the way from them to it."""
+    """What is moved, and the root; on the IFB the local leaf, the devices that receive, and the way from them to it."""
     ifindex = shaped.ifindex
-    common = [*(wire.get_class(ifindex, minor) for minor in _LEVELS), wire.get_root(ifindex)]
+    common = [*(wire.get_class(ifindex, minor) for minor in _moved(shaped)), wire.get_root(ifindex)]
     if not shaped.receivers:
         return _Exchange.of(*common)
     local = wire.get_class(ifindex, numbers.LOCAL)

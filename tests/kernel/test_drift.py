@@ -142,6 +142,28 @@ def test_a_daemon_mends_them_all_one_after_the_other_within_a_second_each() -> N
     assert sorted(took)[len(took) // 2] < 1
 
 
+def test_a_ceiling_of_somebody_else_that_the_loop_might_have_written_does_not_stay() -> None:
+    """No audit can tell it from the loop's own; on an idle node the loop would not write for hours."""
+    with Rig(pods=("web",)) as rig:
+        document = {"node": {"bandwidth": {"tx": "200M", "rx": "150M"}}, "policy": {"enable": True}}
+        daemon = Daemon(rig, document)
+        daemon.start()
+        before = _level_l0(rig)
+        harm = f"tc class change dev {rig.uplink} parent 4e51:1 classid 4e51:10 htb rate 80mbit ceil 160mbit"
+        rig.node.run([*harm.split(), "burst", "50000b", "cburst", "100000b"])
+        began_s = time.monotonic()
+        while _level_l0(rig) != before and time.monotonic() - began_s < 5:
+            time.sleep(0.03)
+        assert _level_l0(rig) == before
+        assert "class 4e51:10" in daemon.log_end()
+        daemon.stop()
+
+
+def _level_l0(rig: Rig) -> str:
+    classes = rig.node.run(["tc", "class", "show", "dev", rig.uplink]).stdout
+    return next(line for line in classes.splitlines() if line.startswith("class htb 4e51:10 "))
+
+
 def _mended(rig: Rig, daemon: Daemon, name: str) -> float:
     """How long it takes until everything is as before."""
     before = _listed(rig)

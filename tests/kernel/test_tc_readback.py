@@ -479,6 +479,32 @@ async def test_the_loops_ceiling_is_no_drift_and_any_other_number_of_l0_is(host:
     assert not await backend.is_untouched()
 
 
+async def test_the_loop_notices_who_else_moves_a_ceiling_within_its_range(host: UplinkHost) -> None:
+    backend = host.backend()
+    await converge(backend, node(20 * M))
+    path, other = backend.fast_path(), backend.fast_path()
+    assert path is not None
+    assert other is not None
+    unit = path.sample()[0].unit
+    for ceiling_bps in (10 * M, 13 * M):
+        path.adjust(unit, PerLevel(ceiling_bps, 0, 0))
+        path.sample()
+        path.sample()
+    other.adjust(unit, PerLevel(11 * M, 0, 0))
+    with pytest.raises(Retryable, match=r"somebody else changed class 4e51:10 on up0"):
+        path.sample()
+    assert await backend.is_untouched()
+    path.close()
+    other.close()
+    again = backend.fast_path()
+    assert again is not None
+    again.sample()
+    met = again.current_ceilings(unit)
+    assert met is not None
+    assert (met.l0, again.adjust(unit, PerLevel(13 * M, 0, 0))) == (11 * M, 1)
+    again.close()
+
+
 async def test_the_device_may_go_and_come_back(host: UplinkHost) -> None:
     backend = host.backend()
     desired = node(1000 * M)
