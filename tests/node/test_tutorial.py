@@ -15,7 +15,6 @@ from tests.node.programs import NodePrograms
 from tests.node.tutorial import Step, steps
 
 TUTORIAL = ROOT / "docs" / "tutorial.md"
-MEASURED_S = 30.0
 _END = "--- end of step"
 
 
@@ -79,12 +78,13 @@ def test_every_command_does_what_the_tutorial_says(shell: Shell) -> None:
 
 
 def do(shell: Shell, step: Step) -> None:
-    end_s = time.monotonic() + MEASURED_S
+    """Once, or again where the reader is told so; a command that fails is no reason to wait."""
+    end_s = time.monotonic() + step.within_s
     while True:
         status, output = shell.run(step.command)
         missing = step.missing(output)
         if status == 0 and not missing:
             return
-        if (status != 0 and not step.expects) or time.monotonic() > end_s:
+        if status != 0 or time.monotonic() >= end_s:
             raise AssertionError(f"{step.command}ended with {status}, without {missing}:\n{output}")
         time.sleep(0.5)
