@@ -11,7 +11,7 @@ from functools import lru_cache
 from netqos_tc import uapi
 from netqos_tc.netmsg import Message, attributes
 from netqos_tc.numbers import INNER, PARENT_ROOT, kind_on, major_of, minor_of
-from netqos_tc.spec import ClassSpec, FilterSpec, U32Match, one_class
+from netqos_tc.spec import ClassSpec, FilterSpec, RootSpec, U32Match, one_class
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +40,7 @@ class Qdisc:
     """A qdisc of any kind. `handle` 0: the kernel's own default; `parent` PARENT_ROOT: the root of its device.
 
     `stats` are the counters as they came: of 1,000 nearly none are asked for. `egress_block` is the number of the
-    block from which a clsact takes the filters at egress, 0 for its own.
+    block from which a clsact takes the filters at egress, 0 for its own. `is_sized`: it has a size table (stab).
     """
 
     ifindex: int
@@ -50,6 +50,7 @@ class Qdisc:
     options: bytes
     stats: bytes = b""
     egress_block: int = 0
+    is_sized: bool = False
 
     @property
     def counters(self) -> Counters:
@@ -85,7 +86,13 @@ def read_qdisc(message: Message) -> Qdisc:
         options=bytes(parts.get(uapi.OPTIONS, b"")),
         stats=parts.get(uapi.STATS2, b""),
         egress_block=int.from_bytes(parts.get(uapi.EGRESS_BLOCK, b""), sys.byteorder),
+        is_sized=uapi.SIZE_TABLE in parts,
     )
+
+
+def read_our_root(root: Qdisc) -> RootSpec:
+    """The root of a tree of ours as a spec."""
+    return RootSpec(default_minor=read_default_minor(root.options), is_sized=root.is_sized)
 
 
 def read_class(message: Message) -> HtbClass:

@@ -196,8 +196,7 @@ class Auditor:
 
 def _identity(root: Qdisc) -> tuple[object, ...]:
     """A root without its counters."""
-    default = answers.read_default_minor(root.options) if root.kind == "htb" else None
-    return root.kind, root.handle, default
+    return root.kind, root.handle, answers.read_our_root(root) if root.kind == "htb" else None
 
 
 def _queue(body: bytes) -> bytes:

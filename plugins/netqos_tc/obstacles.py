@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -26,7 +26,7 @@ def root_findings(uplink: DesiredUplink, observed: TcObserved, options: Options)
     """What stands at the root of an uplink, where it is not ours or not as ours must be."""
     ours = observed.specs.get(RootKey(uplink.index))
     if isinstance(ours, RootSpec):
-        return [_wrong_default(uplink, ours)] if ours != root_spec(uplink.index) else []
+        return list(_wrong_root(uplink, ours, root_spec(uplink.index)))
     root = observed.roots.get(uplink.index)
     if root is None:
         return []
@@ -66,13 +66,21 @@ def queue_findings(options: Options, *, has_fq_codel: bool) -> list[Finding]:
     ]
 
 
-def _wrong_default(uplink: DesiredUplink, ours: RootSpec) -> Finding:
-    return error(
-        "wrong-default-class",
-        uplink.name,
-        f"our qdisc has the default class {ours.default_minor:x} instead of {numbers.UNKNOWN:x}; "
-        "the kernel cannot change it, so the tree is removed and made again",
-    )
+def _wrong_root(uplink: DesiredUplink, ours: RootSpec, wanted: RootSpec) -> Iterator[Finding]:
+    if ours.default_minor != wanted.default_minor:
+        yield error(
+            "wrong-default-class",
+            uplink.name,
+            f"our qdisc has the default class {ours.default_minor:x} instead of {numbers.UNKNOWN:x}; "
+            "the kernel cannot change it, so the tree is removed and made again",
+        )
+    if ours.is_sized:
+        yield error(
+            "size-table",
+            uplink.name,
+            "somebody gave our qdisc a size table (stab), so that a packet counts for more or less than it is; "
+            "the tree is removed and made again",
+        )
 
 
 def speed_findings(uplink: DesiredUplink) -> list[Finding]:

@@ -22,7 +22,7 @@ from netqos_tc.links import Link, read_link
 from netqos_tc.netlink import Channel, RequestRefused
 from netqos_tc.netmsg import Message
 from netqos_tc.root import Child, Root
-from netqos_tc.spec import FilterSpec, LinkSpec, RootSpec, Spec
+from netqos_tc.spec import FilterSpec, LinkSpec, Spec
 from netqos_tc.tablereader import TableReader
 
 FILTERED = (0, *sorted(numbers.INNER))
@@ -135,7 +135,7 @@ class Reader:
             return
         found.links[ifindex] = link
         found.direct_packets[ifindex] = answers.read_direct_packets(root.options)
-        found.specs[RootKey(ifindex)] = RootSpec(default_minor=answers.read_default_minor(root.options))
+        found.specs[RootKey(ifindex)] = answers.read_our_root(root)
         for one in self.classes(ifindex):
             found.specs[ClassKey(ifindex, one.minor)] = one.spec
         major = numbers.kind_on(ifindex).major

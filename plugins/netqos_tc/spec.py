@@ -16,9 +16,13 @@ from netqos_tc.keys import SetKey
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RootSpec:
-    """Our root qdisc: HTB with our handle, whose default is the given minor."""
+    """Our root qdisc: HTB with our handle, whose default is the given minor.
+
+    `is_sized`: somebody gave it a size table (stab), so that a packet counts for more or less than it is.
+    """
 
     default_minor: int
+    is_sized: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

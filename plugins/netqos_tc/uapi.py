@@ -28,6 +28,7 @@ TCMSG: Final = struct.Struct("=B3xiIII")
 KIND: Final = 1
 OPTIONS: Final = 2
 STATS2: Final = 7
+SIZE_TABLE: Final = 8
 EGRESS_BLOCK: Final = 14
 CHAIN: Final = 11
 

@@ -34,6 +34,10 @@ TX_HARMS = {
     "root replaced by a default kind": Harm(
         "tc qdisc replace dev {up} root handle 9: pfifo_fast", ("root qdisc of {up}", ".* on {up}")
     ),
+    "root given a size table": Harm(
+        "tc qdisc change dev {up} root stab overhead 500 linklayer ethernet",
+        ("root qdisc of {up}", ".* on {up}"),
+    ),
     "total changed": Harm(
         "tc class change dev {up} parent 4e51: classid 4e51:1 htb rate 7mbit", ("class 4e51:1 on {up}",)
     ),
@@ -117,6 +121,9 @@ RX_HARMS = {
     ),
     "hook of others on the IFB": Harm("tc qdisc add dev {ifb} ingress", ("device {ifb}",)),
     "ingress root deleted": Harm("tc qdisc del dev {ifb} root", _IFB[1:3]),
+    "ingress root given a size table": Harm(
+        "tc qdisc change dev {ifb} root stab overhead 500 linklayer ethernet", _IFB[1:3]
+    ),
     "ingress total changed": Harm(
         "tc class change dev {ifb} parent 4e52: classid 4e52:1 htb rate 7mbit", ("class 4e52:1 on {ifb}",)
     ),

@@ -14,7 +14,7 @@ from netqos_tc import answers, netmsg, nfwire, numbers, queues, wire
 from netqos_tc.controls import CONTROL_FILTERS
 from netqos_tc.keys import ElementKey, ElementMap, FilterKey
 from netqos_tc.netmsg import Message, Request
-from netqos_tc.spec import ClassSpec, ElementSpec, FilterSpec, LeafQueueSpec, RootSpec, U32Match
+from netqos_tc.spec import ClassSpec, ElementSpec, FilterSpec, LeafQueueSpec, U32Match
 from netqos_tc.tree import root_spec
 
 IFINDEX = 7
@@ -90,7 +90,7 @@ def test_a_class_is_deleted_by_number_alone() -> None:
 def test_the_root_and_its_default_read_back() -> None:
     found = answers.read_qdisc(answer(wire.make_root(IFINDEX, root_spec(IFINDEX))))
     assert (found.kind, found.handle, found.parent) == ("htb", numbers.ROOT, numbers.PARENT_ROOT)
-    assert RootSpec(default_minor=answers.read_default_minor(found.options)) == root_spec(IFINDEX)
+    assert answers.read_our_root(found) == root_spec(IFINDEX)
     assert answers.read_direct_packets(found.options) == 0
 
 
