@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from netqos.engine import bottleneck
 from netqos.engine.allocate import shares_bps
-from netqos.engine.pathsigns import FRAME_BITS, PathPolicy
+from netqos.engine.pathsigns import PathPolicy
 from netqos.engine.pathstate import PathState, Step
 from netqos.engine.pathwindow import WINDOW_S, Losses, Window
 from netqos.model.desired import Band
@@ -19,6 +19,7 @@ from netqos.model.levels import Level, PerLevel
 M = 1_000_000
 GREEDY_BPS = 10**12
 PATH_LOSS = 5e-3
+FRAME_BITS = 1514 * 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

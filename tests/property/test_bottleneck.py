@@ -79,9 +79,10 @@ def steady(draw: st.DrawFn) -> Moment:
     """Senders or receivers that ask for fixed amounts, in all no more than fits; what they lose is lost elsewhere."""
     wants = [draw(st.integers(0, TOTAL)) for _ in Level]
     over = max(1.0, sum(wants) / (0.97 * TOTAL))
-    loss = draw(st.sampled_from([0.0, 0.0, 1e-3, 1e-2, 0.1]))
+    losses = st.sampled_from([0.0, 0.0, 1e-3, 1e-2, 0.1])
     demands = [
-        Demand(wants_bps=int(one / over), flows=draw(st.integers(1, 64)), remote_loss=loss) for one in wants
+        Demand(wants_bps=int(one / over), flows=draw(st.integers(1, 64)), remote_loss=draw(losses))
+        for one in wants
     ]
     return Moment(demands=PerLevel(*demands), path_bps=WIDE)
 
@@ -95,6 +96,18 @@ def narrow(draw: st.DrawFn, least: float = 0.55, most: float = 0.95) -> Moment:
 
 @FEW
 @given(steady(), NOISES, POLICIES)
+@example(
+    Moment(
+        demands=PerLevel(
+            Demand(wants_bps=200 * M),
+            Demand(wants_bps=150 * M),
+            Demand(wants_bps=350 * M, remote_loss=0.02),
+        ),
+        path_bps=WIDE,
+    ),
+    [1.0] * 7,
+    AUTO,
+)
 def test_traffic_that_asks_for_no_more_is_never_limited(
     moment: Moment, noises: list[float], policy: PathPolicy
 ) -> None:

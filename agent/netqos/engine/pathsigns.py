@@ -35,10 +35,9 @@ TRADING, CEILING, LONG = 0.7, 1.025, 12
 """What tells a narrow path from losses that each has elsewhere: a share of variance (`Signs.trading`) up to which
 levels gain what others lose; or how far, in so many windows, the highest sum is above the median at most."""
 
-ENOUGH = 0.1
-"""The share of the traffic whose losses must be known to say that they are gone. Workloads with own drops tell none."""
-
-FRAME_BITS = 1514 * 8
+ENOUGH = 10.0
+"""So many answers must have been expected to say that losses are gone: what the packets of each level whose losses are
+known would have caused with the losses that it had. Workloads with own drops tell none."""
 
 SHORT, RICH = 0.9, 1.05
 """A level lacks something under this share of its guarantee, while another has more than that share of its own."""
@@ -64,8 +63,8 @@ class PathPolicy:
 class Signs:
     """Some windows in a row as one: medians of sum and rates, the time with packets waiting, the losses.
 
-    `counted` is the share of the traffic of which losses are known, in full frames. `trading` is the variance of the
-    sum as a share of what the levels' variances add up to: about 1 for levels that know nothing of each other, less
+    `packets` are those of which losses are known, and `level_losses` the answers for each. `trading` is the variance of
+    the sum as a share of what the levels' variances add up to: about 1 for levels that know nothing of each other, less
     where one gains what another loses. `peak` is the highest sum as a share of the median.
     """
 
@@ -77,7 +76,7 @@ class Signs:
     loss_share: float
     level_losses: PerLevel[float]
     losing_workloads: int
-    counted: float
+    packets: PerLevel[int]
     trading: float
     peak: float
 
@@ -101,9 +100,11 @@ class Signs:
         return is_held and self.is_robbed(promised)
 
     def has_eased(self, before: Signs) -> bool:
-        """Whether losses that there were are gone."""
-        left = min(EASED * before.loss_share, CLEAN)
-        return before.is_losing and self.counted >= ENOUGH and self.loss_share <= left
+        """Whether losses that there were are gone: each level against itself, for others may lose nothing anyway."""
+        expected = sum(self.packets[level] * before.level_losses[level] for level in Level)
+        left = sum(self.packets[level] * self.level_losses[level] for level in Level)
+        most = min(EASED * expected, CLEAN * sum(self.packets))
+        return before.is_losing and expected >= ENOUGH and left <= most
 
     def has_worsened(self, before: Signs) -> bool:
         """Whether there are losses that were not there."""
@@ -143,8 +144,6 @@ def signs_of(windows: Sequence[Window]) -> Signs:
     packets = [sum(one.packets[level] for one in losses) for level in Level]
     shares = [of / out if out else 0.0 for of, out in zip(answers, packets, strict=True)]
 
-    frames = sum(sum(window.rates_bps) * window.span_s for window in windows) / FRAME_BITS
-
     variance = sum(window.level_variance for window in windows)
 
     def rate(level: Level) -> int:
@@ -159,7 +158,7 @@ def signs_of(windows: Sequence[Window]) -> Signs:
         loss_share=sum(answers) / sum(packets) if any(packets) else 0.0,
         level_losses=PerLevel(*shares),
         losing_workloads=max((one.workloads for one in losses), default=0),
-        counted=sum(packets) / frames if frames else 0.0,
+        packets=PerLevel(*packets),
         peak=sums[-1] / max(1, middle),
         trading=sum(window.sum_variance for window in windows) / variance if variance else 1.0,
     )

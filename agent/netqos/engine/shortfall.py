@@ -1,10 +1,14 @@
-"""What is told of a path that does not carry its total: where the signs leave no other way to see it. Pure."""
+"""What is told of a path that does not carry its total: where the signs leave no other way to see it. Pure.
+
+Either the sum of all levels stands still far under the total, or so much is lost beyond the node that no sum says any
+more what arrives.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from netqos.engine.pathsigns import PathPolicy, Signs, signs_of
+from netqos.engine.pathsigns import FLOODED, PathPolicy, Signs, signs_of
 from netqos.engine.pathstate import KEPT, PathState, Shortfall
 from netqos.engine.pathwindow import Window
 
@@ -38,8 +42,10 @@ def shortfall_of(state: PathState, window: Window, policy: PathPolicy) -> Shortf
 
 def _seen(signs: Signs, applied: int, policy: PathPolicy) -> Shortfall | None:
     """A shortfall, where the signs leave no other way to see it."""
+    promised = policy.promised(applied)
     is_much_less = signs.sum_bps < TOLD_UNDER * policy.total_bps
-    is_held = signs.stands_still(applied, policy) and signs.is_held_beyond(policy.promised(applied))
-    if not (is_much_less and is_held and signs.losing_workloads >= TOLD_WORKLOADS):
+    is_held = signs.stands_still(applied, policy) and signs.is_held_beyond(promised)
+    is_flooded = signs.loss_share >= FLOODED and signs.is_robbed(promised) and not signs.binds(applied)
+    if signs.losing_workloads < TOLD_WORKLOADS or not ((is_much_less and is_held) or is_flooded):
         return None
     return Shortfall(plateau_bps=signs.sum_bps, loss_share=signs.loss_share, workloads=signs.losing_workloads)

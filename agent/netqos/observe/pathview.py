@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from netqos.engine.pathsigns import HEAVY
+from netqos.engine.pathsigns import FLOODED, HEAVY
 from netqos.engine.pathstate import Shortfall, Step
 from netqos.model.health import Finding, info, warning
 from netqos.model.levels import Direction
@@ -63,6 +63,7 @@ def _not_reached(unit: Unit, view: PathView, seen: Shortfall) -> Finding:
         f"of this node made"
     )
     or_less = " or less" if seen.loss_share >= HEAVY else ""
+    sums = "come to" if seen.loss_share >= FLOODED else "stand still at"
     hint = f"set node.bandwidth to {{{way}: {proposed}}}{or_less}"
     if not view.follows:
         hint += f", or to {{{way}: auto}}, which follows what the path carries"
@@ -71,7 +72,7 @@ def _not_reached(unit: Unit, view: PathView, seen: Shortfall) -> Finding:
     return warning(
         "total-not-reached",
         unit.device,
-        f"the {way} total of {format_bandwidth(view.total_bps)} is not reached: all levels together stand still at "
+        f"the {way} total of {format_bandwidth(view.total_bps)} is not reached: all levels together {sums} "
         f"{format_bandwidth(_rounded(seen.plateau_bps))} ({percent:.0f}%), nothing waits in the node, and {lost}: "
         f"{side} this node the path is narrower, and guarantees do not hold",
         hint=hint,

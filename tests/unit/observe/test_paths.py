@@ -83,6 +83,12 @@ def test_a_shortfall_is_told_with_figures_and_evidence() -> None:
     assert hint == "set node.bandwidth to {tx: 785M}, or to {tx: auto}, which follows what the path carries"
 
 
+def test_where_much_is_lost_the_sum_need_not_stand_still() -> None:
+    message, hint = told(replace(TX_PATH, shortfall=replace(SEEN, loss_share=0.3)))
+    assert "all levels together come to 801M (80%)" in message
+    assert hint.startswith("set node.bandwidth to {tx: 785M} or less")
+
+
 @pytest.mark.parametrize(
     ("floor", "hint"),
     [
