@@ -60,7 +60,8 @@ class Contents:
             state.delete(_DOCUMENT)
 
     def _read(self, message: Message, before: dict[_Place, str]) -> RuleSpec:
-        one, content = nfwire.read_rule(message), _digest(nfwire.read_expressions(message))
+        one, expressions = nfwire.read_rule(message)
+        content = _digest(expressions)
         place = one.chain, _digest(one.comment.encode())
         known = self._known.setdefault(place, before.get(place, content))
         return one if content == known else replace(one, comment="")

@@ -12,6 +12,7 @@ from __future__ import annotations
 import ipaddress
 import re
 import struct
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Final
 
@@ -151,19 +152,19 @@ def is_dormant(message: Message) -> bool:
     return flags is not None and bool(struct.unpack(">I", flags)[0] & _DORMANT)
 
 
-def read_rule(message: Message) -> RuleSpec:
-    """A rule by its comment, empty for one that is not ours, with the sets of workloads' rules that it looks up."""
+def read_rule(message: Message) -> tuple[RuleSpec, bytes]:
+    """A rule by its comment, empty for one that is not ours, and what it does as the kernel writes it.
+
+    With the sets of workloads' rules that it looks up.
+    """
     parts = _parts(message)
-    return RuleSpec(
+    expressions = parts.get(_RULE_EXPRESSIONS, b"")
+    rule = RuleSpec(
         chain=_text(parts[_RULE_CHAIN]),
         comment=_comment(parts.get(_RULE_USERDATA, b"")),
-        sets=tuple(map(_text, _LOOKED_UP.findall(parts.get(_RULE_EXPRESSIONS, b"")))),
+        sets=tuple(map(_text, _LOOKED_UP.findall(expressions))),
     )
-
-
-def read_expressions(message: Message) -> bytes:
-    """What a rule does, as the kernel writes it."""
-    return bytes(_parts(message).get(_RULE_EXPRESSIONS, b""))
+    return rule, expressions
 
 
 def read_map_name(message: Message) -> str:
@@ -217,8 +218,8 @@ def _of_table() -> bytes:
     return _GENMSG.pack(_INET, 0, 0) + string(_NAME_OF_TABLE, TABLE)
 
 
-def _parts(message: Message) -> dict[int, bytes]:
-    return dict(each_attribute(message.body, _GENMSG.size))
+def _parts(message: Message) -> Mapping[int, bytes]:
+    return attributes(message.body, _GENMSG.size)
 
 
 @lru_cache(maxsize=4096)
@@ -229,7 +230,6 @@ def _key(which: ElementMap, value: bytes) -> str | int:
     return int(struct.unpack("=Q", value)[0])
 
 
-@lru_cache(maxsize=4096)
 def _comment(userdata: bytes) -> str:
     """The comment in a libnftnl user data area: type, length and value, one byte each for the first two."""
     offset = 0

@@ -60,7 +60,7 @@ class TableReader:
         maps = {nfwire.read_map_name(one) for one in self._dump_table(nfwire.dump_maps())}
         chains = self.chains()
         requests = map(nfwire.dump_rules, classify.CHAIN_NAMES)
-        rules = [nfwire.read_rule(one) for request in requests for one in self._dump_table(request)]
+        rules = [nfwire.read_rule(one)[0] for request in requests for one in self._dump_table(request)]
         return self._frame(maps, chains, rules) if maps or chains else None
 
     def specs(self) -> dict[Key, Spec]:
