@@ -63,7 +63,9 @@ def _not_reached(unit: Unit, view: PathView, seen: Shortfall) -> Finding:
         f"of this node made"
     )
     or_less = " or less" if seen.loss_share >= HEAVY else ""
-    sums = "come to" if seen.loss_share >= FLOODED else "stand still at"
+    is_flooded = seen.loss_share >= FLOODED
+    how = "is not where packets wait" if is_flooded else "is not reached"
+    sums = "come to" if is_flooded else "stand still at"
     hint = f"set node.bandwidth to {{{way}: {proposed}}}{or_less}"
     if not view.follows:
         hint += f", or to {{{way}: auto}}, which follows what the path carries"
@@ -72,7 +74,7 @@ def _not_reached(unit: Unit, view: PathView, seen: Shortfall) -> Finding:
     return warning(
         "total-not-reached",
         unit.device,
-        f"the {way} total of {format_bandwidth(view.total_bps)} is not reached: all levels together {sums} "
+        f"the {way} total of {format_bandwidth(view.total_bps)} {how}: all levels together {sums} "
         f"{format_bandwidth(_rounded(seen.plateau_bps))} ({percent:.0f}%), nothing waits in the node, and {lost}: "
         f"{side} this node the path is narrower, and guarantees do not hold",
         hint=hint,
