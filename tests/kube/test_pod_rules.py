@@ -38,11 +38,11 @@ def most(value: str) -> list[dict[str, str]]:
 def rate_mbit(rig: Rig, *, to_port: int, offered_bps: int) -> float:
     """What arrives outside of a stream of the pod, a moment after it has begun."""
     pod, wire = rig.pod("web"), rig.wire
-    stream = Stream(address=wire.address, port=to_port, own_port=4711, rate_bps=offered_bps, seconds=2.5)
+    stream = Stream(address=wire.address, port=to_port, own_port=4711, rate_bps=offered_bps, seconds=1.4)
     running = pod.fork(stream.run)
-    time.sleep(0.7)
+    time.sleep(0.4)
     with Meter(wire, {"web": Source(address=pod.address)}, interval_s=0.1) as meter:
-        time.sleep(1.5)
+        time.sleep(0.8)
         series = meter.stop()
     running.result()
     return series.rate_bps("web", series.at_s[0], series.at_s[-1]) / 1e6
