@@ -29,6 +29,7 @@ from netqos_tc.keys import (
     ElementMap,
     FilterKey,
     Key,
+    LinkKey,
     QueueKey,
     RootKey,
     RulesKey,
@@ -279,6 +280,16 @@ def test_a_set_that_goes_is_of_the_incidents_of_all_chains_that_look_it_up() -> 
     made = bring(model, states.node((ruled(WEB, 81, 9), DB, ruled(BATCH, 81, 8)), uplinks=(UP,)))
     (gone,) = sets.keys() - model.specs.keys()
     assert needed(made)[gone] == chains["prod/web"] | chains["prod/db"]
+
+
+def test_the_ifb_goes_with_the_last_device_that_leads_to_it() -> None:
+    """What leads to a device that is gone is dropped."""
+    model = kernel()
+    bring(model, states.node((WEB,), uplinks=(UP,)))
+    made = bring(model, NOTHING)
+    assert needed(made)[LinkKey(numbers.IFB_INDEX)] == {
+        f"redirect at the egress of {model.devices[PORT].name}"
+    }
 
 
 def ruled(pod: DesiredPod, first_port: int, dscp: int) -> DesiredPod:
