@@ -29,6 +29,9 @@ _DATAGRAM: Final = 8192
 _LEVELS: Final = tuple(numbers.LEVELS[level] for level in Level)
 _LED: Final = hooks.get_actions()
 
+SETTLED_S: Final = 0.4
+"""How old a path is before it is given up for what others changed: each new one costs an observation of all."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Exchange:
@@ -52,6 +55,7 @@ class TcFastPath:
         """Open the socket in the namespace of the calling thread; the kernel tells others by its `port` who wrote."""
         self._shaped = {one.unit: one for one in shaped}
         self._monotonic = monotonic
+        self._settled_s = monotonic() + SETTLED_S
         self._written = {unit: one.left for unit, one in self._shaped.items()}
         self._leftover = {unit: Leftover() for unit in self._shaped}
         self._levels = {unit: _levels(one.ifindex) for unit, one in self._shaped.items()}
@@ -142,7 +146,7 @@ class TcFastPath:
         found = self._exchange(self._all[unit])
         taken_at_s = self._monotonic()
         moved = _moved(self._shaped[unit])
-        self._check(unit, zip(moved, found, strict=False))
+        self._check(unit, zip(moved, found, strict=False), taken_at_s)
         l0, l1, l2, *_total = found[: len(moved)]
         root, *rest = found[len(moved) :]
         level_bytes = PerLevel(counts.sent_bytes(l0), counts.sent_bytes(l1), counts.sent_bytes(l2))
@@ -165,9 +169,9 @@ class TcFastPath:
             dropped=drops,
         )
 
-    def _check(self, unit: Unit, found: Iterable[tuple[int, bytes]]) -> None:
+    def _check(self, unit: Unit, found: Iterable[tuple[int, bytes]], now_s: float) -> None:
         minor = self._leftover[unit].strange(found, self._written[unit].classes)
-        if minor is not None:
+        if minor is not None and now_s >= self._settled_s:
             name = numbers.text(numbers.class_id(minor, self._shaped[unit].ifindex))
             raise Retryable(f"somebody else changed class {name} on {unit.device}")
 

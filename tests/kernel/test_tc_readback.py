@@ -21,6 +21,7 @@ from netqos_tc import nfwire, numbers
 from netqos_tc.audit import Auditor, Fingerprint
 from netqos_tc.classify import owner_of
 from netqos_tc.edits import Edit
+from netqos_tc.fast import SETTLED_S
 from netqos_tc.keys import ClassKey
 from netqos_tc.netlink import Channel
 from netqos_tc.spec import ClassSpec
@@ -491,6 +492,8 @@ async def test_the_loop_notices_who_else_moves_a_ceiling_within_its_range(host: 
         path.sample()
         path.sample()
     other.adjust(unit, PerLevel(11 * M, 0, 0))
+    path.sample()
+    await asyncio.sleep(SETTLED_S)
     with pytest.raises(Retryable, match=r"somebody else changed class 4e51:10 on up0"):
         path.sample()
     assert await backend.is_untouched()
