@@ -6,7 +6,6 @@ finding, and becomes known when its cgroup or unit appears.
 
 from __future__ import annotations
 
-import ipaddress
 import os
 import socket
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -16,6 +15,7 @@ from netqos.host import bypass, limiters
 from netqos.host.cgroups import Cgroup, Cgroups
 from netqos.host.links import LinkReport
 from netqos.host.neighbours import NOTHING_SEEN, Neighbourhood
+from netqos.model import addresses
 from netqos.model.health import Finding, error, info, warning
 from netqos.model.ids import CgroupPath, workload_uid
 from netqos.model.inputs import NodeFacts, PodFacts
@@ -83,7 +83,7 @@ def _cgroup_wanted(one: WorkloadSettings) -> str | None:
 
 
 def _by_addresses(one: WorkloadSettings, own_addresses: frozenset[str]) -> PodFacts:
-    refused = [text for text in one.match.addresses if _plain(text) in own_addresses]
+    refused = [text for text in one.match.addresses if addresses.plain(text) in own_addresses]
     kept = tuple(text for text in one.match.addresses if text not in refused)
     return _facts(one, addresses=kept, findings=[_own_address(one, text) for text in refused])
 
@@ -164,13 +164,3 @@ def _own_address(one: WorkloadSettings, text: str) -> Finding:
         f"{text} is an address of this node: it would take the node's own traffic too; it is left out",
         hint="match it by unit or cgroup",
     )
-
-
-def _plain(text: str) -> str:
-    """The address in its shortest form, a v4 one that is written as v6 as v4; what is no address as it is."""
-    try:
-        address = ipaddress.ip_address(text)
-    except ValueError:
-        return text
-    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
-    return str(mapped or address)

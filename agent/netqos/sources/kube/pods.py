@@ -6,11 +6,11 @@ annotations. Who keeps which address, and where a pod's cgroup is, is decided in
 
 from __future__ import annotations
 
-import ipaddress
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from netqos.model import addresses
 from netqos.model.ids import PodUid
 from netqos.model.inputs import KubernetesQos, PodFacts
 from netqos.model.levels import Direction
@@ -114,17 +114,8 @@ def _addresses(status: Mapping[str, object]) -> Iterator[str]:
     for value in (*said[:_MOST_ADDRESSES], status.get("podIP")):
         text = _text(value, 64)
         if text:
-            found.setdefault(_shortest(text))
+            found.setdefault(addresses.plain(text))
     yield from found
-
-
-def _shortest(text: str) -> str:
-    try:
-        address = ipaddress.ip_address(text)
-    except ValueError:
-        return text
-    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
-    return str(mapped or address)
 
 
 def _kept(texts: Mapping[str, object], wanted: tuple[str, ...]) -> Mapping[str, str]:
