@@ -287,9 +287,7 @@ def test_the_ifb_goes_with_the_last_device_that_leads_to_it() -> None:
     model = kernel()
     bring(model, states.node((WEB,), uplinks=(UP,)))
     made = bring(model, NOTHING)
-    assert needed(made)[LinkKey(numbers.IFB_INDEX)] == {
-        f"redirect at the egress of {model.devices[PORT].name}"
-    }
+    assert needed(made)[LinkKey(numbers.IFB_INDEX)] == {f"redirect at the egress of device {PORT}"}
 
 
 def ruled(pod: DesiredPod, first_port: int, dscp: int) -> DesiredPod:
