@@ -28,10 +28,9 @@ MakeProxy = Callable[..., FaultProxy]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """One worker runs all of them, so that one server is enough; a build or start is not counted as a test's time."""
+    """A build or start is not counted as a test's time."""
     for item in items:
         if isinstance(item, pytest.Function) and not FIXTURES.isdisjoint(item.fixturenames):
-            item.add_marker(pytest.mark.xdist_group("apiserver"))
             item.add_marker(pytest.mark.timeout(own_timeout(item), func_only=True), append=False)
 
 

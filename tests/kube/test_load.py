@@ -15,7 +15,7 @@ from tests.bench.kubenode import KubeNode
 from tests.kube.kubenode import EGRESS, Node, fresh
 from tests.waiting import wait_until
 
-pytestmark = [pytest.mark.kernel("htb", "nft"), pytest.mark.serial, pytest.mark.slow]
+pytestmark = [pytest.mark.kernel("htb", "nft"), pytest.mark.slow]
 
 M = 1_000_000
 
@@ -49,6 +49,7 @@ def test_five_hundred_pods_come_and_go(node: Node, kube: Kube) -> None:
     assert node.status()["backends"]["tc"]["state"] == "ok"
 
 
+@pytest.mark.serial
 @pytest.mark.timeout(180, func_only=True)
 def test_an_outage_with_two_hundred_changes(node: Node, kube: Kube) -> None:
     """As `./dev bench kube-outage` has it, shorter."""
