@@ -129,7 +129,7 @@ class ModelKernel:
             for looked_up in edit.after.sets:
                 self._need(looked_up)
             for root in self._trees(key.direction):
-                for minor in (key.minor, *(one for _item, one in podrules.classes(edit.after))):
+                for _item, minor in podrules.classes(edit.after):
                     self._need(ClassKey(root, minor))
         self._put(edit)
 
