@@ -58,10 +58,8 @@ def wants_losses(state: PathState, policy: PathPolicy) -> bool:
     if signs.stands_still(applied, policy):
         is_old = len(state.windows) == MOST_KEPT and whole.stands_still(applied, policy)
         return is_turn or not is_old or whole.is_losing
-    promised = policy.promised(applied)
-    is_lacking = signs.binds(applied) and bool(signs.lacking(promised))
-    is_new = len(state.windows) < MOST_KEPT or not whole.lacking(promised)
-    return is_lacking and (is_turn or is_new) and now_s >= state.rest_until_s
+    is_lacking = signs.binds(applied) and bool(signs.lacking(policy.promised(applied)))
+    return is_lacking and is_turn and now_s >= state.rest_until_s
 
 
 def step(state: PathState, window: Window, policy: PathPolicy) -> Outcome:

@@ -104,18 +104,3 @@ def test_each_level_is_held_against_itself() -> None:
     assert less.has_eased(before)
     few = signs_of([window(((40, 30, 67), 1.0, (0, 0, 0), (1650, 1240, 80)), 5.0)] * 3)
     assert not few.has_eased(before)
-
-
-def test_losses_are_counted_at_once_when_a_level_begins_to_lack_and_in_turns_later() -> None:
-    """The unit's own queue is full all the time, as bbr fills it: nothing else says that a place beyond is narrow."""
-    well = ((100.0, 60.0, 40.0), 1.0, None, None)
-    robbed = ((60.0, 30.0, 109.0), 1.0, None, None)
-    after_a_turn_s = bottleneck.LOOK_EVERY_S + bottleneck.LOOK_S + 1
-    state, wanted = PathState(), []
-    for number, row in enumerate([well] * 4 + [robbed] * 16):
-        at_s = after_a_turn_s + number * WINDOW_S
-        state, _ = bottleneck.step(state, window(row, at_s), FIXED)
-        wanted.append(bottleneck.wants_losses(state, FIXED))
-    assert wanted[:4] == [False] * 4
-    assert wanted[6:10] == [True] * 4
-    assert wanted[-4:] == [False] * 4
