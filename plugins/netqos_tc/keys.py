@@ -92,9 +92,8 @@ class ElementMap(enum.Enum):
         self.direction = Direction.RX if name.startswith("rx") else Direction.TX
         self.depth = int(name[2:]) if name.startswith("cg") else None
 
-    __hash__ = (
-        object.__hash__
-    )  # of members there is one each; Enum's own is a call into Python for each look-up
+    # Of members there is one each; Enum's own is a call into Python for each look-up.
+    __hash__ = object.__hash__
 
 
 ADDRESS_MAPS = {

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
 
-from netqos.cli.client import InputRejected
+from netqos.cli.client import InputRejected, Json
 from netqos.cli.commands.common import DONE, Call
 from netqos.cli.progress import Progress
 from netqos.cli.render import Column, Screen, Span
@@ -18,8 +17,6 @@ from netqos.engine.predict import Phase, Prediction, predict
 from netqos.engine.scenario import Scenario, read_scenario
 from netqos.errors import Rejected
 from netqos.model.levels import Direction, Level
-
-Json = dict[str, Any]
 
 STDIN = "-"
 LONGEST = 1 << 20

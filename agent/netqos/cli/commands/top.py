@@ -13,9 +13,8 @@ import time
 from contextlib import closing
 from dataclasses import dataclass
 from io import StringIO
-from typing import Any
 
-from netqos.cli.client import Unreachable
+from netqos.cli.client import Json, Unreachable
 from netqos.cli.commands.common import DONE, Call, known_shape
 from netqos.cli.commands.pods import full_name
 from netqos.cli.commands.status import WORDS, headline, room
@@ -23,8 +22,6 @@ from netqos.cli.decisions import short, show_decision
 from netqos.cli.render import Column, Screen, Span, can_show
 from netqos.cli.ticks import Ticks
 from netqos.cli.units import rate, size
-
-Json = dict[str, Any]
 
 BAR = 24
 MOST_NEWS = 3
